@@ -1,0 +1,56 @@
+"""The closed list of statuses, and the records that the compiler and the worker hand back."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class Status(StrEnum):
+    """What became of a candidate. Its failure is data, never an exception."""
+
+    OK = "ok"
+    REJECTED = "rejected"  # screened out before it ran, or the task refused
+    COMPILE_ERROR = "compile_error"
+    LAUNCH_ERROR = "launch_error"  # nonzero return, CUDA error, cannot be captured
+    TIMEOUT = "timeout"
+    CRASHED = "crashed"
+    INCORRECT = "incorrect"
+    HACK = "hack"
+
+
+@dataclass(frozen=True, slots=True)
+class Resources:
+    """What the device compiler says of one ``__global__`` function (bytes where not counts)."""
+
+    function: str
+    registers: int
+    shared_bytes: int
+    stack_bytes: int
+    spill_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class CompileReport:
+    """The compiler's answer for one kernel.
+
+    ``object_key`` names the shared object in the compile cache; None unless ``status`` is OK.
+    ``seconds`` is what this compile took when it was first done, also when it came from the cache.
+    """
+
+    status: Status
+    reason: str
+    object_key: str | None
+    seconds: float
+    cached: bool = False
+    resources: tuple[Resources, ...] = ()
+    log: str = ""
+
+
+class CandidateFailure(Exception):
+    """A candidate failed in a worker: the judge turns this into an evaluation's status."""
+
+    def __init__(self, status: Status, reason: str) -> None:
+        super().__init__(f"{status}: {reason}")
+        self.status = status
+        self.reason = reason

@@ -1,0 +1,1 @@
+"""The search: individuals, islands, engine, lineage, store, configuration, command line."""

@@ -1,0 +1,1 @@
+"""Where evaluations run: one file each, found by its name."""

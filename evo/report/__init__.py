@@ -1,0 +1,1 @@
+"""What a person reads of a run: trajectory, lineage pictures, tables. Read from the store only."""

@@ -1,0 +1,1 @@
+"""What a kernel is worth: task, truth, correctness, timing, verdict."""

@@ -1,0 +1,111 @@
+"""The verdict on one kernel, as a frozen record that travels and is stored."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any
+
+from cuda_sandbox.report import Resources, Status
+
+
+class Tier(StrEnum):
+    """Precision, told apart by measurement. Strictest first."""
+
+    FP32 = "fp32"  # for tasks of another type: that type's own precision
+    TF32 = "tf32"
+    HALF = "half"
+
+    def satisfies(self, demanded: Tier) -> bool:
+        """Whether a kernel of this tier may run where ``demanded`` is asked for."""
+        order = list(Tier)
+        return order.index(self) <= order.index(demanded)
+
+
+@dataclass(frozen=True, slots=True)
+class Demand:
+    """What a task's kernels must reach: a tier, or the published setting ``max|y-t|/rms(t)``.
+
+    Exactly one of ``tier`` and ``tolerance`` is set. ``baseline`` is what the fitness's speedup
+    is against: ``eager``, ``compile`` or ``best``.
+    """
+
+    tier: Tier | None = Tier.FP32
+    tolerance: float | None = None
+    baseline: str = "eager"
+
+    def __post_init__(self) -> None:
+        if (self.tier is None) == (self.tolerance is None):
+            raise ValueError("demand either a tier or a tolerance, not both and not neither")
+        if self.tolerance is not None and not 0 < self.tolerance < 1:
+            raise ValueError(f"tolerance must lie between 0 and 1, not {self.tolerance}")
+        if self.baseline not in ("eager", "compile", "best"):
+            raise ValueError(f"baseline must be eager, compile or best, not {self.baseline!r}")
+
+
+@dataclass(frozen=True, slots=True)
+class Interval:
+    """A median in ms with its 95% confidence interval."""
+
+    median: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True, slots=True)
+class Baseline:
+    """PyTorch's own time (ms) in one mode, and the precision tier it computed in."""
+
+    time_ms: Interval
+    tier: Tier | None
+
+
+@dataclass(frozen=True, slots=True)
+class Precision:
+    """Errors against the float64 truth, the worst over outputs and distributions.
+
+    ``error`` and ``reference_error`` (PyTorch's own, as its float32 or the task's type) are
+    ``max|y-t|/rms(t)``; ``error_l2`` and ``reference_error_l2`` are ``||y-t||/||t||``.
+    """
+
+    tier: Tier | None
+    error: float
+    error_l2: float
+    reference_error: float
+    reference_error_l2: float
+    worst_on: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Seconds:
+    """Wall-clock seconds that the verdict cost."""
+
+    compile: float | None = None
+    evaluate: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Evaluation:
+    """One verdict. What was not measured is None (or missing from ``baselines``), never invented.
+
+    ``speedup`` maps ``eager``, ``compile``, ``graph``, ``best`` to baseline time / kernel time.
+    ``certificate`` is the JSON-like record of certification, where it was asked for.
+    """
+
+    status: Status
+    reason: str = ""
+    precision: Precision | None = None
+    time_ms: Interval | None = None
+    baselines: dict[str, Baseline] = field(default_factory=dict)
+    speedup: dict[str, float] = field(default_factory=dict)
+    roofline_share: float | None = None
+    roofline_ceiling: str | None = None
+    device: str = ""
+    seconds: Seconds = Seconds()
+    resources: tuple[Resources, ...] = ()
+    certificate: dict[str, Any] | None = None
+
+    @property
+    def correct(self) -> bool:
+        """Whether the kernel was accepted."""
+        return self.status is Status.OK

@@ -1,0 +1,1 @@
+"""How a new kernel comes to be: ideas, authors, variation, selection."""

@@ -1,0 +1,1 @@
+"""Authors (who has ideas and writes kernels): one file each, found by its name."""

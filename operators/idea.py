@@ -1,0 +1,30 @@
+"""Ideas: optimisation hypotheses in plain language, in the field's six categories."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class Category(StrEnum):
+    """The six categories of the published work."""
+
+    MEMORY = "memory access"
+    ASYNCHRONY = "asynchrony and latency hiding"
+    PRECISION = "data type and precision"
+    COMPUTE = "compute and instructions"
+    PARALLELISM = "parallelism and occupancy"
+    CONTROL = "control flow and loops"
+
+
+@dataclass(frozen=True, slots=True)
+class Idea:
+    """What somebody thinks would make a kernel faster. ``author`` is who had it."""
+
+    text: str
+    category: Category
+    author: str
+
+    def __post_init__(self) -> None:
+        if not self.text.strip():
+            raise ValueError("an idea needs a text")

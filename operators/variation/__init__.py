@@ -1,0 +1,1 @@
+"""Variation operators: one file each, found by its name, which is also its key under `rates`."""
