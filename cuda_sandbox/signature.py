@@ -53,7 +53,8 @@ class TensorSpec:
     def __post_init__(self) -> None:
         if self.dtype not in DTYPES:
             raise ValueError(
-                f"tensor {self.name!r} has dtype {self.dtype}; a kernel can take {', '.join(DTYPES)}"
+                f"tensor {self.name!r} has dtype {self.dtype}; "
+                f"a kernel can take {', '.join(DTYPES)}"
             )
 
     @property

@@ -39,7 +39,7 @@ class Tried:
 
 @dataclass(frozen=True, slots=True)
 class Specimen:
-    """An individual as an author sees it; ``ancestry`` are the ideas that led to it, oldest first."""
+    """An individual as an author sees it; ``ancestry``: the ideas behind it, oldest first."""
 
     id: str
     kernel: Kernel
