@@ -20,13 +20,6 @@ from evo import __version__
 
 FOLDER = Path(__file__).parent
 NOT_COMMANDS = {"__init__", "main"}
-HANDLED_BY_CLICK = (
-    click.ClickException,
-    click.Abort,
-    click.exceptions.Exit,
-    BrokenPipeError,
-    EOFError,
-)
 OUR_FAULT = 70  # EX_SOFTWARE: 1 means "kernel not accepted", so a crash needs a code of its own
 
 
