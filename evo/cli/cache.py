@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import click
+
 from cuda_sandbox.cache import cache_dir
 
 
