@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 
 from deap import base
@@ -21,7 +22,8 @@ class Fitness(base.Fitness):  # type: ignore[misc]  # deap carries no types
 class Birth:
     """Where an individual came from. ``operator`` is a file name under operators/variation/.
 
-    ``parents`` are ids (none for a port). ``author`` is who wrote the source.
+    ``parents`` are ids (none for a port). ``author`` is who wrote the source. ``note`` says in a
+    line what an operator without an idea did, such as ``TILE 64 -> 128``.
     """
 
     island: int
@@ -30,11 +32,15 @@ class Birth:
     author: str
     parents: tuple[str, ...]
     idea: Idea | None
+    note: str = ""
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class Individual:
-    """A member of a population; ``id`` is ``ISLAND-GENERATION-SLOT``, unique in its run."""
+    """A member of a population; ``id`` is ``ISLAND-GENERATION-SLOT``, unique in its run.
+
+    A repair's slot is that of the kernel it mends with ``r1``, ``r2``, ... behind it.
+    """
 
     id: str
     kernel: Kernel
@@ -42,3 +48,29 @@ class Individual:
     birth: Birth
     evaluation: Evaluation | None = None
     fitness: Fitness = field(default_factory=Fitness)
+
+    def judged(self, evaluation: Evaluation, baseline: str) -> None:
+        """Take ``evaluation`` on; the fitness is valid only if it is worth something."""
+        self.evaluation = evaluation
+        value = worth(evaluation, baseline)
+        if value is None:
+            del self.fitness.values
+        else:
+            self.fitness.values = (value,)
+
+
+def worth(evaluation: Evaluation, baseline: str) -> float | None:
+    """Speedup over ``baseline`` of an accepted kernel; None if not accepted, or no sane number."""
+    value = evaluation.speedup.get(baseline)
+    if not evaluation.correct or value is None or not math.isfinite(value) or value <= 0:
+        return None
+    return value
+
+
+def beats(challenger: Evaluation, incumbent: Evaluation) -> bool:
+    """Whether the challenger's time lies wholly below the incumbent's, on the same device."""
+    if challenger.device != incumbent.device or not challenger.correct:
+        return False
+    if challenger.time_ms is None or incumbent.time_ms is None:
+        return False
+    return challenger.time_ms.high < incumbent.time_ms.low

@@ -1,0 +1,142 @@
+"""The records that a run's store hands out beside individuals."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+from fitness.description import TaskDescription
+from fitness.evaluation import Demand, Evaluation
+
+
+class State(StrEnum):
+    """Where a run stands. A run killed while running still says so; its lock tells it apart."""
+
+    RUNNING = "running"
+    STOPPED = "stopped"  # by Ctrl-C or a signal
+    FAILED = "failed"  # by an error of ours or of the machine
+    FINISHED = "finished"  # its budget is spent
+
+
+@dataclass(frozen=True, slots=True)
+class RunInfo:
+    """What a run is about. ``config`` is the YAML as run, with the task's file name alone.
+
+    ``best`` is the id of the fastest kernel so far, ``winner`` that of the certified one.
+    ``outcome`` says in a line why the run ended.
+    """
+
+    name: str
+    config: str
+    task: TaskDescription
+    demand: Demand
+    language: str
+    header: str
+    environment: dict[str, str]
+    created: str
+    state: State = State.RUNNING
+    best: str | None = None
+    winner: str | None = None
+    outcome: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One planned act of variation: ``slot`` is the first that its children may take."""
+
+    operator: str
+    parents: tuple[str, ...]
+    slot: int
+
+
+@dataclass(frozen=True, slots=True)
+class Generation:
+    """One generation of one island.
+
+    ``horizon`` is the last event that its authors may know of. ``migrants`` were taken in at its
+    start. ``survivors`` are ids, the best first; None while the generation is not closed.
+    """
+
+    island: int
+    number: int
+    horizon: int
+    migrants: tuple[str, ...]
+    survivors: tuple[str, ...] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Migration:
+    """A copy of an individual on its way; ``taken_in`` is the target's generation, once taken."""
+
+    individual: str
+    source: int
+    target: int
+    sent_in: int
+    taken_in: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """What a call to an author's model cost. Reasoning tokens are apart from ``output``."""
+
+    input: int = 0
+    cached: int = 0
+    output: int = 0
+    reasoning: int = 0
+    dollars: float = 0.0
+
+    @property
+    def tokens(self) -> int:
+        """All tokens; cached input is part of the input."""
+        return self.input + self.output + self.reasoning
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One request to an author and its reply (JSON text).
+
+    ``key`` names its place in the run; ``prompt`` comes in parts, shared ones stored once.
+    ``state`` is ``done`` or ``lost``.
+    """
+
+    key: str
+    author: str
+    model: str
+    prompt: tuple[str, ...]
+    reply: str
+    state: str = "done"
+    usage: Usage = Usage()
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """Something that happened, ``at`` seconds of running time; ``seq`` orders all of a store."""
+
+    seq: int
+    at: float
+    kind: str
+    subject: str
+    detail: dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """An evaluation as stored: of which kernel, on which hardware, how deep, when."""
+
+    seq: int
+    at: float
+    digest: str
+    hardware: str
+    purpose: str
+    evaluation: Evaluation
+
+
+@dataclass(frozen=True, slots=True)
+class Spent:
+    """What a run has used of its budget so far."""
+
+    evaluations: int
+    seconds: float
+    tokens: int
+    dollars: float

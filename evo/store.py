@@ -1,0 +1,185 @@
+"""What a run has done, read from its one SQLite file. Safe while the run is going on."""
+
+from __future__ import annotations
+
+import difflib
+import json
+import sqlite3
+import zlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Self
+
+from cuda_sandbox.kernel import Kernel
+from evo import schema
+from evo.codec import decode
+from evo.individual import Birth, Individual
+from evo.records import Call, Event, Generation, Migration, RunInfo, Spent, Usage, Verdict
+from evo.schema import StoreError
+from fitness.evaluation import Evaluation
+from operators.idea import Category, Idea
+
+FILE = "run.sqlite"
+
+_INDIVIDUALS = """
+select i.seq, i.id, k.digest, k.language, k.flags, b.data, i.island, i.generation, i.operator,
+       i.author, d.text, d.category, d.author, i.note,
+       (select json_group_array(p.id) from
+           (select q.id from parents r join individuals q on q.seq = r.parent
+            where r.child = i.seq order by r.place) p),
+       (select e.record from evaluations e where e.digest = k.digest and e.purpose = 'search'
+        order by e.seq desc limit 1)
+from individuals i join kernels k on k.id = i.kernel join blobs b on b.id = k.source
+     left join ideas d on d.id = i.idea
+"""
+
+
+class Store:
+    """Reads a run. Open it with ``Store.open(folder_or_file)``; use it as a context manager."""
+
+    def __init__(self, path: Path, connection: sqlite3.Connection) -> None:
+        self.path = path
+        self._db = connection
+
+    @classmethod
+    def open(cls, path: Path) -> Self:
+        """The run in ``path``, a run's folder or its file; raises StoreError."""
+        file = path / FILE if path.is_dir() else path
+        return cls(file, schema.connect(file))
+
+    def close(self) -> None:
+        """Close the file."""
+        self._db.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    @property
+    def info(self) -> RunInfo:
+        """Name, configuration, task, state, winner, as they stand now."""
+        meta = dict(self._db.execute("select key, value from meta where key in ('info', 'best')"))
+        info = json.loads(meta["info"])
+        info["best"] = meta.get("best")
+        return decode(RunInfo, json.dumps(info))
+
+    def individuals(self) -> Iterator[Individual]:
+        """All individuals in the order of their birth, each with its latest evaluation."""
+        return self._individuals("order by i.seq")
+
+    def individual(self, identity: str) -> Individual:
+        """The individual of that id; raises StoreError naming the nearest ids."""
+        for found in self._individuals("where i.id = ?", identity):
+            return found
+        known = [row[0] for row in self._db.execute("select id from individuals order by seq")]
+        near = difflib.get_close_matches(identity, known) or known[-3:]
+        hint = f"; there are {', '.join(near)}" if near else ": it has no individuals yet"
+        raise StoreError(f"{self.path.parent.name} has no individual {identity!r}{hint}")
+
+    def _individuals(self, clause: str, *values: Any) -> Iterator[Individual]:
+        baseline = self._baseline()
+        for row in self._db.execute(_INDIVIDUALS + clause, values):
+            yield _individual(row, baseline)
+
+    def _baseline(self) -> str:
+        (text,) = self._db.execute("select value from meta where key = 'info'").fetchone()
+        baseline: str = json.loads(text)["demand"]["baseline"]
+        return baseline
+
+    def evaluation(self, digest: str, hardware: str, purpose: str) -> Evaluation | None:
+        """The verdict on a kernel on one kind of hardware, if there is one."""
+        query = "select record from evaluations where digest = ? and hardware = ? and purpose = ?"
+        row = self._db.execute(query, (digest, hardware, purpose)).fetchone()
+        return None if row is None else decode(Evaluation, unpacked(row[0]))
+
+    def verdicts(self, of: str | None = None) -> Iterator[Verdict]:
+        """All verdicts in their order, or those on the kernel of digest ``of``."""
+        query = "select seq, at, digest, hardware, purpose, record from evaluations"
+        clause, values = (" where digest = ?", (of,)) if of else ("", ())
+        for row in self._db.execute(f"{query}{clause} order by seq", values):
+            seq, at, digest, hardware, purpose, record = row
+            evaluation = decode(Evaluation, unpacked(record))
+            yield Verdict(seq, at, digest, hardware, purpose, evaluation)
+
+    def certificate(self, identity: str) -> Evaluation | None:
+        """The latest certifying verdict on an individual; raises StoreError for an unknown id."""
+        verdicts = list(self.verdicts(self.individual(identity).digest))
+        found = [verdict.evaluation for verdict in verdicts if verdict.purpose == "certify"]
+        return found[-1] if found else None
+
+    def generations(self) -> list[Generation]:
+        """All generations in the order in which they started."""
+        query = "select island, number, horizon, migrants, survivors from generations order by seq"
+        return [
+            Generation(island, number, horizon, ids(migrants), survivors and ids(survivors))
+            for island, number, horizon, migrants, survivors in self._db.execute(query)
+        ]
+
+    def migrations(self) -> list[Migration]:
+        """All copies sent from island to island, in the order of sending."""
+        query = "select individual, source, target, sent_in, taken_in from migrations order by seq"
+        return [Migration(*row) for row in self._db.execute(query)]
+
+    def calls(self) -> Iterator[Call]:
+        """All requests to authors, in their order."""
+        query = (
+            "select key, author, model, prompt, reply, state, input, cached, output, reasoning,"
+            " dollars from calls order by seq"
+        )
+        for key, author, model, prompt, reply, state, *usage in self._db.execute(query):
+            parts = tuple(self._text(part) for part in json.loads(prompt))
+            yield Call(key, author, model, parts, self._text(reply), state, Usage(*usage))
+
+    def events(self) -> Iterator[Event]:
+        """All that happened beside births and verdicts: starts, stops, bests, faults, devices."""
+        query = "select seq, at, kind, subject, detail from events order by seq"
+        for seq, at, kind, subject, detail in self._db.execute(query):
+            yield Event(seq, at, kind, subject, json.loads(detail))
+
+    def statuses(self) -> dict[str, int]:
+        """How many kernels were judged with which status."""
+        query = "select status, count(*) from evaluations where purpose = 'search' group by status"
+        return dict(self._db.execute(query))
+
+    def spent(self) -> Spent:
+        """Evaluations really made, seconds of running time, tokens and dollars so far."""
+        (count,) = self._db.execute("select count(*) from evaluations").fetchone()
+        query = "select total(input + output + reasoning), total(dollars) from calls"
+        tokens, dollars = self._db.execute(query).fetchone()
+        return Spent(count, self.seconds(), int(tokens), dollars)
+
+    def seconds(self) -> float:
+        """Running time so far: the sum over all sittings, up to their last record."""
+        latest = 0.0
+        for table in ("individuals", "evaluations", "events"):
+            row = self._db.execute(f"select at from {table} order by seq desc limit 1").fetchone()
+            latest = max(latest, row[0] if row else 0.0)
+        return latest
+
+    def _text(self, blob: int) -> str:
+        (data,) = self._db.execute("select data from blobs where id = ?", (blob,)).fetchone()
+        return unpacked(data)
+
+
+def unpacked(data: bytes) -> str:
+    """Text from its compressed form in the store."""
+    return zlib.decompress(data).decode()
+
+
+def ids(text: str) -> tuple[str, ...]:
+    """Individuals' ids from their JSON list in the store."""
+    return tuple(json.loads(text))
+
+
+def _individual(row: tuple[Any, ...], baseline: str) -> Individual:
+    _, identity, digest, language, flags, source, island, generation, operator, author, *rest = row
+    text, category, thinker, note, parents, record = rest
+    idea = None if text is None else Idea(text, Category(category), thinker)
+    birth = Birth(island, generation, operator, author, ids(parents), idea, note)
+    kernel = Kernel(unpacked(source), language, tuple(json.loads(flags)))
+    individual = Individual(identity, kernel, digest, birth)
+    if record is not None:
+        individual.judged(decode(Evaluation, unpacked(record)), baseline)
+    return individual
