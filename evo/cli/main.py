@@ -19,7 +19,15 @@ from cuda_sandbox.errors import UserError
 from evo import __version__
 
 FOLDER = Path(__file__).parent
+OURS = {"", "cuda_sandbox", "evo", "fitness", "operators"}
 NOT_COMMANDS = {"__init__", "main"}
+HANDLED_BY_CLICK = (
+    click.ClickException,
+    click.Abort,
+    click.exceptions.Exit,
+    BrokenPipeError,
+    EOFError,
+)
 OUR_FAULT = 70  # EX_SOFTWARE: 1 means "kernel not accepted", so a crash needs a code of its own
 
 
@@ -59,22 +67,21 @@ class CommandFolder(click.Group):
         """Run the command; turn what went wrong into a message and an exit code."""
         try:
             return super().invoke(ctx)
-        except UserError as error:
-            raise Failure(str(error), error.exit_code) from error
-        except ModuleNotFoundError as error:
-            raise Failure(f"{error.name} is not installed: pip install kernelevo", 2) from error
-        except (
-            click.ClickException,
-            click.Abort,
-            click.exceptions.Exit,
-            BrokenPipeError,
-            EOFError,
-        ):
+        except HANDLED_BY_CLICK:
             raise
         except Exception as error:
-            traceback.print_exception(error)
-            click.echo("This is a fault of kernelevo: please report the lines above.", err=True)
-            raise click.exceptions.Exit(OUR_FAULT) from error
+            raise explained(error) from error
+
+
+def explained(error: Exception) -> Exception:
+    """What click shall raise for ``error``: a message, or after a traceback an exit code."""
+    if isinstance(error, UserError):
+        return Failure(str(error), error.exit_code)
+    if isinstance(error, ImportError) and (error.name or "").partition(".")[0] not in OURS:
+        return Failure(f"{error}; `kernelevo doctor` says what to install", 2)
+    traceback.print_exception(error)
+    click.echo("This is a fault of kernelevo: please report the lines above.", err=True)
+    return click.exceptions.Exit(OUR_FAULT)
 
 
 class Failure(click.ClickException):
