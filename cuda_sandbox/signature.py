@@ -2,70 +2,14 @@
 
 from __future__ import annotations
 
-import math
-from dataclasses import dataclass
-from enum import StrEnum
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
 
+from cuda_sandbox.header import identifiers, render
+from cuda_sandbox.tensor import DTYPES, DType, Role, TensorSpec
 
-class Role(StrEnum):
-    """Where an argument of the kernel comes from."""
-
-    INPUT = "input"  # a tensor of get_inputs()
-    PARAMETER = "parameter"
-    BUFFER = "buffer"
-    STATE = "state"  # a tensor the model keeps as a plain attribute
-    OUTPUT = "output"
-
-
-@dataclass(frozen=True, slots=True)
-class DType:
-    """A tensor's element type: its size and its C++ spelling in each language."""
-
-    name: str
-    bytes: int
-    spelling: dict[str, str]
-
-
-DTYPES: dict[str, DType] = {
-    name: DType(name, size, {"cpp": cpp, "cuda": cuda})
-    for name, size, cpp, cuda in [
-        ("float64", 8, "double", "double"),
-        ("float32", 4, "float", "float"),
-        ("float16", 2, "_Float16", "__half"),
-        ("bfloat16", 2, "uint16_t", "__nv_bfloat16"),
-        ("int64", 8, "int64_t", "int64_t"),
-        ("int32", 4, "int32_t", "int32_t"),
-        ("uint8", 1, "uint8_t", "uint8_t"),
-        ("bool", 1, "bool", "bool"),
-    ]
-}
-
-
-@dataclass(frozen=True, slots=True)
-class TensorSpec:
-    """One contiguous tensor of the interface; ``shape`` in elements, ``dtype`` a key of DTYPES."""
-
-    name: str
-    dtype: str
-    shape: tuple[int, ...]
-    role: Role
-
-    def __post_init__(self) -> None:
-        if self.dtype not in DTYPES:
-            raise ValueError(
-                f"tensor {self.name!r} has dtype {self.dtype}; "
-                f"a kernel can take {', '.join(DTYPES)}"
-            )
-
-    @property
-    def numel(self) -> int:
-        """Number of elements."""
-        return math.prod(self.shape)
-
-    @property
-    def nbytes(self) -> int:
-        """Size in bytes."""
-        return self.numel * DTYPES[self.dtype].bytes
+__all__ = ["DTYPES", "DType", "Role", "Signature", "TensorSpec", "unique"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +27,56 @@ class Signature:
     defines: tuple[tuple[str, str], ...] = ()
     notes: tuple[str, ...] = ()
 
+    def __post_init__(self) -> None:
+        names = [tensor.name for tensor in self.tensors]
+        double = sorted({name for name in names if names.count(name) > 1})
+        if double:
+            raise ValueError(
+                f"two tensors of the signature are called {double[0]!r}; "
+                "make their names differ with cuda_sandbox.signature.unique()"
+            )
+
     @property
     def tensors(self) -> tuple[TensorSpec, ...]:
         """Arguments, then outputs."""
         return self.arguments + self.outputs
+
+    @property
+    def identifiers(self) -> tuple[str, ...]:
+        """The C names of ``tensors`` in the header, in the same order."""
+        return identifiers(tensor.name for tensor in self.tensors)
+
+    def header(self, language: str) -> str:
+        """The C++ text that is included before a candidate in ``language``.
+
+        Raises:
+            ValueError: ``language`` has no spelling of the tensors' types.
+        """
+        return render(self.title, self.tensors, language, self.defines, self.notes)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The signature as JSON values; ``from_dict`` reads them back."""
+        return asdict(self)
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Signature:
+        """A signature from what ``to_dict`` made, also after a trip through JSON."""
+        return cls(
+            title=data["title"],
+            arguments=_specs(data["arguments"]),
+            outputs=_specs(data["outputs"]),
+            defines=tuple((name, literal) for name, literal in data["defines"]),
+            notes=tuple(data["notes"]),
+        )
+
+
+def unique(names: Iterable[str]) -> tuple[str, ...]:
+    """C identifiers for these names, in order, all different (a trailing ``_`` where needed)."""
+    return identifiers(names)
+
+
+def _specs(items: Iterable[Mapping[str, Any]]) -> tuple[TensorSpec, ...]:
+    return tuple(
+        TensorSpec(item["name"], item["dtype"], tuple(item["shape"]), Role(item["role"]))
+        for item in items
+    )
