@@ -1,1 +1,1 @@
-"""The catalogue of optimisation ideas and composable kernels: one folder per operator family."""
+"""The built-in book of optimisation ideas; ``family.py`` tells how to write a family."""

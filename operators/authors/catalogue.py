@@ -1,0 +1,106 @@
+"""The author that needs no key: ideas and implementations from the built-in book."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from collections.abc import Sequence
+
+from operators.author import Brief, Draft, Specimen, Tried
+from operators.catalogue import moves as step
+from operators.catalogue.render import Recipe, read, render
+from operators.catalogue.shelf import match
+from operators.idea import Category, Idea
+
+PORT = "replace the operation with a plain {} kernel"
+LANGUAGE_NAMES = {"cpp": "C++", "cuda": "CUDA"}
+
+# How often taking an idea out is proposed, against putting one in.
+REMOVAL_WEIGHT = 0.25
+
+
+def make(**options: object) -> Catalogue:
+    """The catalogue author; it has no options. Raises ValueError if any is given."""
+    if options:
+        raise ValueError(f"the catalogue author takes no options, not {', '.join(options)}")
+    return Catalogue()
+
+
+class Catalogue:
+    """Chooses among a family's ideas and renders its templates; see `operators.author.Author`.
+
+    A kernel of another hand counts as the plain port: its ideas cannot be read from its source.
+    Every method raises NoFamily if the task is not served.
+    """
+
+    name = "catalogue"
+
+    async def port(self, brief: Brief, count: int, rng: random.Random) -> list[Draft]:
+        """The plain port, then the same with other values of its tunables, where it has any."""
+        book = match(brief.task, brief.language)
+        text = PORT.format(LANGUAGE_NAMES.get(brief.language, brief.language))
+        kernels = step.branches(book, brief.task.signature, Recipe(), count, rng)
+        return [Draft(kernel, self._idea(text, Category.COMPUTE)) for kernel in kernels]
+
+    async def ideate(
+        self, brief: Brief, parent: Specimen, tried: Sequence[Tried], count: int, rng: random.Random
+    ) -> list[Idea]:
+        """Ideas to add to ``parent`` or to take out of it; neglected categories come first."""
+        book = match(brief.task, brief.language)
+        recipe = read(book, parent.kernel) or Recipe()
+        known = {attempt.idea.text for attempt in tried}
+        left = [move for move in step.moves(book, recipe) if move.text not in known]
+        used = Counter(attempt.idea.category for attempt in tried)
+        used.update(book.book.by_key[key].category for key in recipe.keys)
+        chosen: list[Idea] = []
+        while left and len(chosen) < count:
+            odds = [(REMOVAL_WEIGHT if m.removal else 1) / (1 + used[m.category]) for m in left]
+            move = left.pop(rng.choices(range(len(left)), odds)[0])
+            used[move.category] += 1
+            chosen.append(self._idea(move.text, move.category))
+        return chosen
+
+    async def implement(
+        self, brief: Brief, parent: Specimen, idea: Idea, branches: int, rng: random.Random
+    ) -> list[Draft]:
+        """Renderings that differ in their tunables; none where the idea is not from the book."""
+        book = match(brief.task, brief.language)
+        recipe = read(book, parent.kernel) or Recipe()
+        for move in step.moves(book, recipe):
+            if move.text == idea.text:
+                kernels = step.branches(book, brief.task.signature, move.recipe, branches, rng)
+                return [Draft(k, idea) for k in kernels if k.source != parent.kernel.source]
+        return []
+
+    async def cross(
+        self, brief: Brief, parents: tuple[Specimen, Specimen], rng: random.Random
+    ) -> list[Draft]:
+        """One child with the ideas of both, unless it could only equal one of the parents."""
+        book = match(brief.task, brief.language)
+        one, other = (read(book, parent.kernel) or Recipe() for parent in parents)
+        for _ in range(step.DRAWS):
+            recipe = step.joined(book, one, other, rng)
+            kernel = render(book, brief.task.signature, recipe)
+            if kernel.source not in {parent.kernel.source for parent in parents}:
+                names = ", ".join(key.replace("_", " ") for key in recipe.keys) or "none"
+                text = f"join the ideas of both parents: {names}"
+                return [Draft(kernel, self._idea(text, Category.COMPUTE))]
+        return []
+
+    async def repair(
+        self,
+        brief: Brief,
+        failed: Specimen,
+        rng: random.Random,  # noqa: ARG002  # the protocol's; what failed is mended without chance
+    ) -> list[Draft]:
+        """The same ideas with the book's own values of the tunables, else without the last idea."""
+        book = match(brief.task, brief.language)
+        recipe = read(book, failed.kernel)
+        for move in step.mends(book, recipe) if recipe else ():
+            kernel = render(book, brief.task.signature, move.recipe)
+            if kernel.source != failed.kernel.source:
+                return [Draft(kernel, self._idea(move.text, move.category))]
+        return []
+
+    def _idea(self, text: str, category: Category) -> Idea:
+        return Idea(text, category, self.name)

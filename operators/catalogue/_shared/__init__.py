@@ -1,0 +1,1 @@
+"""Templates that several families include: ``{% include "_shared/FILE.j2" %}``."""
