@@ -140,7 +140,7 @@ def test_the_makefile_has_the_target_and_nothing_else_is_needed(target: str) -> 
 def test_the_documents_name_only_commands_and_files_that_exist() -> None:
     for document in DOCUMENTS:
         text = document.read_text(encoding="utf-8")
-        for command in re.findall(r"kernelevo ([a-z]+)\b(?= [A-Z.c-]|`|\n)", text):
+        for command in re.findall(r"(?:^ {4}|`)kernelevo ([a-z]+)\b", text, re.MULTILINE):
             assert command in COMMANDS, f"{document.name}: kernelevo {command}"
         for link in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", text):
             assert (document.parent / link).exists(), f"{document.name}: {link}"

@@ -1,0 +1,84 @@
+"""The command line's own behaviour: messages, exit codes, doctor, cache."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import click
+import pytest
+from click.testing import CliRunner, Result
+
+from cuda_sandbox.errors import UserError
+from evo.cli import main as cli
+
+
+def invoke(*arguments: str) -> Result:
+    return CliRunner().invoke(cli.main, arguments)
+
+
+def failing_with(error: Exception, monkeypatch: pytest.MonkeyPatch) -> Result:
+    @click.command()
+    def command() -> None:
+        raise error
+
+    monkeypatch.setattr(cli.CommandFolder, "get_command", lambda *_: command)
+    return invoke("anything")
+
+
+def test_an_error_for_the_user_is_one_message_on_stderr(monkeypatch: pytest.MonkeyPatch) -> None:
+    result = failing_with(UserError("run 'x' does not exist; there are: a, b"), monkeypatch)
+    assert result.exit_code == 2
+    assert result.stdout == ""
+    assert result.stderr == "Error: run 'x' does not exist; there are: a, b\n"
+
+
+def test_a_missing_package_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    result = failing_with(ModuleNotFoundError("No module named 'deap'", name="deap"), monkeypatch)
+    assert result.exit_code == 2
+    assert "No module named 'deap'" in result.stderr
+    assert "kernelevo doctor" in result.stderr
+
+
+def test_a_fault_of_ours_never_reads_as_a_kernel_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    result = failing_with(ZeroDivisionError("ours"), monkeypatch)
+    assert result.exit_code == cli.OUR_FAULT
+    assert "ZeroDivisionError: ours" in result.stderr
+    assert "fault of kernelevo" in result.stderr
+
+
+def test_doctor_names_the_keys_and_never_shows_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-very-secret")
+    monkeypatch.delenv("GEMINI_API_KEY", raising=False)
+    result = invoke("doctor", "--json")
+    assert "secret" not in result.output
+    findings = {one["name"]: one for one in json.loads(result.stdout)["findings"]}
+    assert findings["OPENAI_API_KEY"]["state"] == "ok"
+    assert findings["GEMINI_API_KEY"]["state"] == "missing"
+    assert "export GEMINI_API_KEY" in findings["GEMINI_API_KEY"]["remedy"]
+
+
+def test_doctor_on_a_bare_machine_says_what_to_install(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    result = invoke("doctor")
+    assert result.exit_code == 1
+    assert "apt install g++" in result.stdout
+    assert "no      compile and judge CPU kernels" in result.stdout
+    assert "no      compile CUDA kernels" in result.stdout
+
+
+def test_every_lack_that_doctor_finds_has_a_remedy() -> None:
+    findings = json.loads(invoke("doctor", "--json").stdout)["findings"]
+    assert all(one["remedy"] for one in findings if one["state"] != "ok")
+
+
+def test_the_cache_is_shown_and_cleared(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("KERNELEVO_CACHE", str(tmp_path / "cache"))
+    (tmp_path / "cache/objects").mkdir(parents=True)
+    (tmp_path / "cache/objects/one.so").write_bytes(bytes(2_500_000))
+    assert "2.5 MB" in invoke("cache").stdout
+    assert invoke("cache", "--clear").exit_code == 0
+    assert not list((tmp_path / "cache").rglob("*.so"))
+    assert "0 files" in invoke("cache").stdout
