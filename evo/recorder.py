@@ -16,9 +16,9 @@ from typing import Any, Self
 from cuda_sandbox.kernel import Kernel
 from evo import schema
 from evo.codec import encode
-from evo.individual import Individual
+from evo.individual import Individual, worth
 from evo.records import Call, Generation, RunInfo, Step
-from evo.store import FILE, Store, ids
+from evo.store import FILE, Store, generation_of
 from fitness.evaluation import Evaluation
 from operators.idea import Idea
 
@@ -103,28 +103,31 @@ class Recorder(Store):
         record = _packed(encode(evaluation))
         with self._transaction():
             row = (self._next(), self.elapsed(), digest, hardware, purpose, evaluation.status)
-            query = "insert or replace into evaluations values (?, ?, ?, ?, ?, ?, ?)"
-            self._db.execute(query, (*row, record))
+            query = "insert or replace into evaluations values (?, ?, ?, ?, ?, ?, ?, ?)"
+            self._db.execute(query, (*row, worth(evaluation, self.baseline), record))
 
     def add_call(self, call: Call) -> None:
         """Record an author's reply, before it is used."""
         with self._transaction():
-            prompt = json.dumps([self._blob(part) for part in call.prompt])
-            texts = (call.author, call.model, call.state, prompt, self._blob(call.reply))
+            prompt, reply = (
+                json.dumps([self._blob(part) for part in parts])
+                for parts in (call.prompt, call.reply)
+            )
+            texts = (call.author, call.model, call.state, prompt, reply)
             usage = astuple(call.usage)
             self._insert("calls", (call.key, self._next(), self.elapsed(), *texts, *usage))
 
-    def reply(self, key: str) -> str | None:
-        """The reply recorded for a call, if it was made."""
+    def reply(self, key: str) -> tuple[str, ...] | None:
+        """The reply recorded for a call in its parts, if the call was made."""
         row = self._db.execute("select reply from calls where key = ?", (key,)).fetchone()
-        return None if row is None else self._text(row[0])
+        return None if row is None else self._parts(row[0])
 
     def start_generation(self, generation: Generation) -> None:
         """Record a generation's start; its migrants are taken out of the island's mailbox."""
         island, number = generation.island, generation.number
-        migrants = json.dumps(generation.migrants)
+        horizon, migrants = json.dumps(generation.horizon), json.dumps(generation.migrants)
         with self._transaction():
-            row = (island, number, self._next(), generation.horizon, migrants, "[]", None)
+            row = (island, number, self._next(), horizon, migrants, "[]", None)
             self._insert("generations", row)
             query = (
                 "update migrations set taken_in = ? "
@@ -135,11 +138,12 @@ class Recorder(Store):
 
     def generation(self, island: int, number: int) -> Generation | None:
         """One generation, if it was started."""
-        query = "select horizon, migrants, survivors from generations where island=? and number=?"
+        query = (
+            "select island, number, horizon, migrants, survivors from generations"
+            " where island = ? and number = ?"
+        )
         row = self._db.execute(query, (island, number)).fetchone()
-        if row is None:
-            return None
-        return Generation(island, number, row[0], ids(row[1]), row[2] and ids(row[2]))
+        return None if row is None else generation_of(*row)
 
     def waiting(self, target: int) -> tuple[str, ...]:
         """Migrants in an island's mailbox, in the order of arrival, each once."""

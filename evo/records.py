@@ -54,13 +54,14 @@ class Step:
 class Generation:
     """One generation of one island.
 
-    ``horizon`` is the last event that its authors may know of. ``migrants`` were taken in at its
-    start. ``survivors`` are ids, the best first; None while the generation is not closed.
+    ``horizon`` is what its authors may know of: for each island the last generation that was closed
+    when this one started, -1 for none. ``migrants`` were taken in at its start. ``survivors`` are
+    ids, the best first; None while the generation is not closed.
     """
 
     island: int
     number: int
-    horizon: int
+    horizon: tuple[int, ...]
     migrants: tuple[str, ...]
     survivors: tuple[str, ...] | None = None
 
@@ -94,17 +95,17 @@ class Usage:
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """One request to an author and its reply (JSON text).
+    """One request to an author and its reply.
 
-    ``key`` names its place in the run; ``prompt`` comes in parts, shared ones stored once.
-    ``state`` is ``done`` or ``lost``.
+    ``key`` names its place in the run. ``prompt`` and ``reply`` come in parts, equal parts of all
+    calls and kernels being stored once. ``state`` is ``done`` or ``lost``.
     """
 
     key: str
     author: str
     model: str
     prompt: tuple[str, ...]
-    reply: str
+    reply: tuple[str, ...]
     state: str = "done"
     usage: Usage = Usage()
 

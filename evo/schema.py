@@ -5,6 +5,8 @@ from __future__ import annotations
 import sqlite3
 from pathlib import Path
 
+from cuda_sandbox.errors import UserError
+
 VERSION = 1
 APPLICATION = 0x6B65766F  # "kevo", in the file's header
 
@@ -26,6 +28,7 @@ create table individuals (
     idea integer references ideas, note text not null
 );
 create index individuals_by_kernel on individuals (kernel);
+create index individuals_by_place on individuals (island, generation);
 create table parents (
     child integer not null references individuals, place integer not null,
     parent integer not null references individuals, primary key (child, place)
@@ -33,12 +36,12 @@ create table parents (
 create index parents_by_parent on parents (parent);
 create table evaluations (
     seq integer primary key, at real not null, digest text not null, hardware text not null,
-    purpose text not null, status text not null, record blob not null,
+    purpose text not null, status text not null, speedup real, record blob not null,
     unique (digest, hardware, purpose)
 );
 create table calls (
     key text primary key, seq integer not null, at real not null, author text not null,
-    model text not null, state text not null, prompt text not null, reply integer references blobs,
+    model text not null, state text not null, prompt text not null, reply text not null,
     input integer not null, cached integer not null, output integer not null,
     reasoning integer not null, dollars real not null
 ) without rowid;
@@ -49,7 +52,7 @@ create table migrations (
 create index migrations_by_target on migrations (target, taken_in);
 create table generations (
     island integer not null, number integer not null, seq integer not null,
-    horizon integer not null, migrants text not null, plan text not null, survivors text,
+    horizon text not null, migrants text not null, plan text not null, survivors text,
     primary key (island, number)
 ) without rowid;
 create table events (
@@ -59,7 +62,7 @@ create table events (
 """
 
 
-class StoreError(Exception):
+class StoreError(UserError):
     """A run's file cannot be used; the message says which, why and what to do."""
 
 

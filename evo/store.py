@@ -7,6 +7,7 @@ import json
 import sqlite3
 import zlib
 from collections.abc import Iterator
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Self
 
@@ -79,11 +80,13 @@ class Store:
         raise StoreError(f"{self.path.parent.name} has no individual {identity!r}{hint}")
 
     def _individuals(self, clause: str, *values: Any) -> Iterator[Individual]:
-        baseline = self._baseline()
+        baseline = self.baseline
         for row in self._db.execute(_INDIVIDUALS + clause, values):
             yield _individual(row, baseline)
 
-    def _baseline(self) -> str:
+    @cached_property
+    def baseline(self) -> str:
+        """Which speedup is the fitness: ``eager``, ``compile`` or ``best``."""
         (text,) = self._db.execute("select value from meta where key = 'info'").fetchone()
         baseline: str = json.loads(text)["demand"]["baseline"]
         return baseline
@@ -112,10 +115,7 @@ class Store:
     def generations(self) -> list[Generation]:
         """All generations in the order in which they started."""
         query = "select island, number, horizon, migrants, survivors from generations order by seq"
-        return [
-            Generation(island, number, horizon, ids(migrants), survivors and ids(survivors))
-            for island, number, horizon, migrants, survivors in self._db.execute(query)
-        ]
+        return [generation_of(*row) for row in self._db.execute(query)]
 
     def migrations(self) -> list[Migration]:
         """All copies sent from island to island, in the order of sending."""
@@ -129,8 +129,8 @@ class Store:
             " dollars from calls order by seq"
         )
         for key, author, model, prompt, reply, state, *usage in self._db.execute(query):
-            parts = tuple(self._text(part) for part in json.loads(prompt))
-            yield Call(key, author, model, parts, self._text(reply), state, Usage(*usage))
+            texts = (self._parts(prompt), self._parts(reply))
+            yield Call(key, author, model, *texts, state, Usage(*usage))
 
     def events(self) -> Iterator[Event]:
         """All that happened beside births and verdicts: starts, stops, bests, faults, devices."""
@@ -144,8 +144,9 @@ class Store:
         return dict(self._db.execute(query))
 
     def spent(self) -> Spent:
-        """Evaluations really made, seconds of running time, tokens and dollars so far."""
-        (count,) = self._db.execute("select count(*) from evaluations").fetchone()
+        """Evaluations made in the search, seconds of running time, tokens and dollars so far."""
+        query = "select count(*) from evaluations where purpose = 'search'"
+        (count,) = self._db.execute(query).fetchone()
         query = "select total(input + output + reasoning), total(dollars) from calls"
         tokens, dollars = self._db.execute(query).fetchone()
         return Spent(count, self.seconds(), int(tokens), dollars)
@@ -157,6 +158,9 @@ class Store:
             row = self._db.execute(f"select at from {table} order by seq desc limit 1").fetchone()
             latest = max(latest, row[0] if row else 0.0)
         return latest
+
+    def _parts(self, blobs: str) -> tuple[str, ...]:
+        return tuple(self._text(blob) for blob in json.loads(blobs))
 
     def _text(self, blob: int) -> str:
         (data,) = self._db.execute("select data from blobs where id = ?", (blob,)).fetchone()
@@ -171,6 +175,14 @@ def unpacked(data: bytes) -> str:
 def ids(text: str) -> tuple[str, ...]:
     """Individuals' ids from their JSON list in the store."""
     return tuple(json.loads(text))
+
+
+def generation_of(
+    island: int, number: int, horizon: str, migrants: str, survivors: str | None
+) -> Generation:
+    """The record of one row of the table ``generations``."""
+    alive = None if survivors is None else ids(survivors)
+    return Generation(island, number, tuple(json.loads(horizon)), ids(migrants), alive)
 
 
 def _individual(row: tuple[Any, ...], baseline: str) -> Individual:
