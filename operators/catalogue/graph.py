@@ -25,9 +25,6 @@ SAME = {
     "conv2d": "conv",
     "conv3d": "conv",
     "max_pool2d_with_indices": "max_pool2d",
-    "_scaled_dot_product_flash_attention": "scaled_dot_product_attention",
-    "_scaled_dot_product_flash_attention_for_cpu": "scaled_dot_product_attention",
-    "_scaled_dot_product_efficient_attention": "scaled_dot_product_attention",
     "_unsafe_view": "unsafe_view",
 }
 
@@ -99,6 +96,16 @@ class Graph:
             return node.args[index]
         return dict(node.kwargs).get(name, default)
 
+    def pair(self, node: Node, index: int, name: str, default: int) -> tuple[int, int] | None:
+        """An argument such as a stride, ``2``, ``[2]`` or ``[2, 3]``, for both dimensions."""
+        value = self.argument(node, index, name, default)
+        if isinstance(value, int):
+            return value, value
+        if isinstance(value, list | tuple) and all(isinstance(item, int) for item in value):
+            sizes = list(value)
+            return (sizes[0], sizes[-1]) if len(sizes) in (1, 2) else None
+        return None
+
     def output_name(self) -> str | None:
         """The name of the only output tensor, or None if there are several."""
         outputs = self.task.signature.outputs
@@ -113,7 +120,7 @@ class Graph:
     def _transparent(self, node: Node) -> bool:
         name = kind(node)
         if name == "getitem":
-            return node.args[1] == 0
+            return bool(node.args[1] == 0)
         if name in ("dropout", "native_dropout"):
             return self.argument(node, 1, "p") == 0 or self.argument(node, 2, "train") is False
         if name in ("to", "_to_copy", "type_as"):

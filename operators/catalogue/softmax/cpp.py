@@ -15,7 +15,7 @@ def _fits_cache(problem: Problem) -> bool:
 
 
 def _aligned_rows(problem: Problem) -> bool:
-    return problem["dtype"] == "float32" and problem["cols"] % 16 == 0
+    return problem["dtype"] == "float32" and int(problem["cols"]) % 16 == 0
 
 
 BOOK = Book(
