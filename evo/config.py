@@ -1,0 +1,294 @@
+"""A run's configuration: every key with its default, checked, and stored as it was run."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any, Literal, Self
+
+import yaml
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    ValidationError,
+    ValidationInfo,
+    field_validator,
+    model_validator,
+)
+
+from evo import config_errors
+from evo.yaml_source import ConfigError, Source, override, parse, read
+from fitness.evaluation import Demand, Tier
+from operators import extension, selection, variation
+
+NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
+RESERVED = ("archive",)
+
+# what may differ when a run is continued: how long, by which rates, and where
+OPEN_TO_CHANGE = ("budget", "variation.rates", "devices", "cpu", "require")
+
+
+def _whole(value: Any) -> Any:
+    return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
+Count = Annotated[int, BeforeValidator(_whole)]
+
+
+def _operator(name: str) -> str:
+    if name not in variation.by_rate():
+        raise ValueError(extension.unknown("operator", name, variation.by_rate()))
+    return name
+
+
+Operator = Annotated[str, AfterValidator(_operator)]
+Rate = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+
+
+class Section(BaseModel):
+    """A table of keys; an unknown key or a wrong type is an error."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+
+class Named(BaseModel):
+    """A ``name`` with arguments of its own."""
+
+    model_config = ConfigDict(extra="allow", frozen=True, strict=True)
+
+    name: str
+
+    @property
+    def arguments(self) -> dict[str, Any]:
+        """Everything given beside our own keys."""
+        return dict(self.model_extra or {})
+
+
+class Cpu(Section):
+    """``workers`` judge side by side (timing one at a time); ``threads`` for each kernel."""
+
+    workers: Count = Field(default=1, ge=1)
+    threads: Count | None = Field(default=None, ge=1)
+
+
+class FitnessConfig(Section):
+    """What a kernel must reach, and what its speedup is against."""
+
+    tier: Literal["fp32", "tf32", "half"] | None = None
+    tolerance: float | None = Field(default=None, gt=0, lt=1)
+    baseline: Literal["eager", "compile", "best"] = "eager"
+
+    @field_validator("tolerance")
+    @classmethod
+    def _one_demand(cls, value: float | None, info: ValidationInfo) -> float | None:
+        if value is not None and info.data.get("tier") is not None:
+            raise ValueError("give either tier or tolerance, not both")
+        return value
+
+    @property
+    def demand(self) -> Demand:
+        """The same as the record that judges get."""
+        if self.tolerance is not None:
+            return Demand(None, self.tolerance, self.baseline)
+        return Demand(Tier(self.tier or "fp32"), None, self.baseline)
+
+
+class Migration(Section):
+    """Copies of the ``count`` best go to the next island after ``every`` generations."""
+
+    every: Count = Field(default=2, ge=1)
+    count: Count = Field(default=1, ge=1)
+    topology: Literal["ring"] = "ring"
+
+
+class Population(Section):
+    """Each island keeps ``size`` survivors and lets ``offspring`` be born in a generation."""
+
+    size: Count = Field(default=16, ge=1)
+    offspring: Count | None = Field(default=None, ge=1)  # twice the size
+    elite: Count = Field(default=4, ge=0)
+    islands: Count = Field(default=2, ge=1)
+    selection: Named = Named(name="selTournament", tournsize=3)  # type: ignore[call-arg]
+    migration: Migration = Migration()
+
+    @model_validator(mode="before")
+    @classmethod
+    def _few(cls, data: Any) -> Any:
+        # a small population has a small default elite
+        if isinstance(data, dict) and "elite" not in data and isinstance(data.get("size"), int):
+            return data | {"elite": max(0, min(4, data["size"]))}
+        return data
+
+    @field_validator("elite")
+    @classmethod
+    def _fits(cls, value: int, info: ValidationInfo) -> int:
+        size = info.data.get("size")
+        if size is not None and value > size:
+            raise ValueError(f"must not be larger than population.size, which is {size}")
+        return value
+
+    @field_validator("selection")
+    @classmethod
+    def _scheme(cls, value: Named) -> Named:
+        selection.scheme(value.name, value.arguments)
+        return value
+
+    @property
+    def births(self) -> int:
+        """Children for each island and generation."""
+        return self.offspring or 2 * self.size
+
+
+class VariationConfig(Section):
+    """``rates`` weigh the operators for each parent; counts say how much each may ask for."""
+
+    rates: dict[Operator, Rate] = {"mutation": 0.7, "crossover": 0.1, "tuning": 0.2}
+    ideas: Count = Field(default=3, ge=1)
+    branches: Count = Field(default=2, ge=1)
+    repairs: Count = Field(default=1, ge=0)
+
+    @field_validator("rates")
+    @classmethod
+    def _usable(cls, rates: dict[str, float]) -> dict[str, float]:
+        if not any(variation.operator(name).PARENTS == 1 for name in rates if rates[name] > 0):
+            raise ValueError("an operator with one parent (mutation, tuning) needs a rate above 0")
+        return rates
+
+
+class AuthorConfig(Named):
+    """A file in operators/authors/ with its ``weight``; other keys are the author's own."""
+
+    weight: float = Field(default=1.0, gt=0)
+
+    @field_validator("name")
+    @classmethod
+    def _known(cls, name: str) -> str:
+        authors = extension.names("operators.authors")
+        if name not in authors:
+            raise ValueError(extension.unknown("author", name, authors))
+        return name
+
+
+class Budget(Section):
+    """Whichever is spent first ends the run; null is no limit."""
+
+    generations: Count | None = Field(default=5, ge=0)
+    evaluations: Count | None = Field(default=500, ge=1)
+    hours: float | None = Field(default=2.0, gt=0)
+    tokens: Count | None = Field(default=7_000_000, ge=0)
+    dollars: float | None = Field(default=50.0, ge=0)
+
+    @model_validator(mode="after")
+    def _ends(self) -> Self:
+        if self.generations is None and self.evaluations is None and self.hours is None:
+            raise ValueError("one of generations, evaluations and hours must have a limit")
+        return self
+
+
+class RunConfig(Section):
+    """A whole run. ``task`` is a path, once loaded one that exists."""
+
+    name: str = ""
+    task: str
+    devices: Any = "auto"
+    require: str | None = None
+    cpu: Cpu = Cpu()
+    fitness: FitnessConfig = FitnessConfig()
+    population: Population = Population()
+    variation: VariationConfig = VariationConfig()
+    authors: list[AuthorConfig] = Field(default=[AuthorConfig(name="catalogue")], min_length=1)
+    budget: Budget = Budget()
+    seed: Count = 42
+
+    @field_validator("name")
+    @classmethod
+    def _folder(cls, name: str) -> str:
+        if not NAME.fullmatch(name) or name in RESERVED:
+            raise ValueError(
+                f"{name!r} cannot name a folder of a run: use letters, digits, '.', '_' and '-', "
+                f"and none of: {', '.join(RESERVED)}"
+            )
+        return name
+
+    @field_validator("devices")
+    @classmethod
+    def _devices(cls, value: Any) -> Any:
+        names = value if isinstance(value, list) else [value]
+        if value == "auto":
+            return value
+        for name in names:
+            if not isinstance(name, str) or not re.fullmatch(r"cpu|cuda(:\d+)?", name):
+                raise ValueError(
+                    f"{name!r} is no device; valid: auto, cpu, cuda:0, [cuda:0, cuda:1]"
+                )
+        kinds = {name.partition(":")[0] for name in names}
+        if len(kinds) != 1 or len(set(names)) != len(names):
+            raise ValueError("name each device once, and either cpu or GPUs")
+        return names
+
+
+def load(path: Path, settings: tuple[str, ...] = ()) -> RunConfig:
+    """Read a YAML file with ``KEY=VALUE`` settings on top; the task's path is looked up.
+
+    A task is looked for from here, then from the file's folder upwards. Raises ConfigError.
+    """
+    source = override(read(path), settings)
+    source.data.setdefault("name", path.stem)
+    config = check(source)
+    found = _find(Path(config.task), [Path(), *path.absolute().parents])
+    if found is None:
+        where = source.place(("task",))
+        raise ConfigError(
+            f"{where}: task: there is no file {config.task}, here or at {path.parent}"
+        )
+    return config.model_copy(update={"task": str(found)})
+
+
+def _find(task: Path, folders: list[Path]) -> Path | None:
+    return next((folder / task for folder in folders if (folder / task).is_file()), None)
+
+
+def restore(text: str, name: str, settings: tuple[str, ...] = ()) -> RunConfig:
+    """The configuration that ``stored`` made ``text`` from, with settings on top."""
+    return check(override(parse(text, name), settings))
+
+
+def check(source: Source) -> RunConfig:
+    """Validate; raises ConfigError with a line for each mistake."""
+    try:
+        return RunConfig.model_validate(source.data)
+    except ValidationError as error:
+        raise ConfigError(config_errors.explain(error, source, RunConfig)) from error
+
+
+def stored(config: RunConfig) -> str:
+    """The configuration as YAML for the store: all keys, the task by its file name alone."""
+    data = config.model_dump()
+    data["task"] = Path(config.task).name
+    return yaml.safe_dump(data, sort_keys=False, default_flow_style=None)
+
+
+def differences(old: RunConfig, new: RunConfig) -> list[str]:
+    """The keys that differ and must not, when a run is continued."""
+    before, after = _flat(old.model_dump()), _flat(new.model_dump())
+    before["task"], after["task"] = Path(old.task).name, Path(new.task).name
+    keys = sorted(key for key in before | after if before.get(key) != after.get(key))
+    return [key for key in keys if not any(_under(key, top) for top in OPEN_TO_CHANGE)]
+
+
+def _under(key: str, top: str) -> bool:
+    return key == top or key.startswith(f"{top}.")
+
+
+def _flat(data: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    flat: dict[str, Any] = {}
+    for key, value in data.items():
+        if isinstance(value, Mapping):
+            flat |= _flat(value, f"{prefix}{key}.")
+        else:
+            flat[f"{prefix}{key}"] = value
+    return flat
