@@ -30,11 +30,16 @@ class Brief:
 
 @dataclass(frozen=True, slots=True)
 class Tried:
-    """An idea tried earlier and its outcome: ``gain`` is child's / parent's speedup, or None."""
+    """An idea tried earlier and its outcome: ``gain`` is child's / parent's speedup, or None.
+
+    ``here``: it was tried on this very parent, and should not be proposed for it again; otherwise
+    it was tried on another kernel of the run.
+    """
 
     idea: Idea
     outcome: str
     gain: float | None
+    here: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +80,7 @@ class Author(Protocol):
     async def ideate(
         self, brief: Brief, parent: Specimen, tried: Sequence[Tried], count: int, rng: random.Random
     ) -> list[Idea]:
-        """Up to ``count`` ideas for ``parent`` that are not among ``tried``."""
+        """Up to ``count`` ideas for ``parent``, none of which was ``tried`` here."""
         ...
 
     async def implement(

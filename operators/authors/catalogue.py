@@ -48,7 +48,7 @@ class Catalogue:
         """Ideas to add to ``parent`` or to take out of it; neglected categories come first."""
         book = match(brief.task, brief.language)
         recipe = read(book, parent.kernel) or Recipe()
-        known = {attempt.idea.text for attempt in tried}
+        known = {attempt.idea.text for attempt in tried if attempt.here}
         left = [move for move in step.moves(book, recipe) if move.text not in known]
         used = Counter(attempt.idea.category for attempt in tried)
         used.update(book.book.by_key[key].category for key in recipe.keys)
