@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
-from cuda_sandbox.signature import Signature
+from cuda_sandbox.signature import Role, Signature, TensorSpec
 
 
 @dataclass(frozen=True, slots=True)
 class Node:
     """One operation of the reference's traced graph.
 
-    ``op`` is the ATen name with overload (``aten.softmax.int``), or ``input``, ``parameter``,
-    ``buffer``, ``state`` for a leaf, or ``output``. ``args`` and ``kwargs`` hold JSON values;
-    a reference to another node is ``{"node": NAME}``.
+    ``op`` is the ATen name with overload (``aten.softmax.int``), ``getitem``, ``constant``, or
+    ``input``, ``parameter``, ``buffer``, ``state`` for a leaf, or ``output``. ``args`` and
+    ``kwargs`` hold JSON values; a reference to another node is ``{"node": NAME}``.
     ``shape`` and ``dtype`` are those of the (first) result.
     """
 
@@ -32,6 +32,7 @@ class TaskDescription:
 
     ``flops`` counts multiply and add apart; None where it could not be counted.
     ``remarks`` are things a user should know (buffers updated in train mode, ...).
+    ``graph`` is empty where the reference could not be traced; a remark says why.
     """
 
     name: str
@@ -40,3 +41,46 @@ class TaskDescription:
     graph: tuple[Node, ...]
     flops: int | None = None
     remarks: tuple[str, ...] = ()
+
+
+def to_json(description: TaskDescription) -> dict[str, Any]:
+    """The description as JSON values (infinities as Python's ``json`` writes them)."""
+    return asdict(description)
+
+
+def from_json(data: dict[str, Any]) -> TaskDescription:
+    """The description that `to_json` wrote. Raises KeyError or ValueError on anything else."""
+    return TaskDescription(
+        name=data["name"],
+        source=data["source"],
+        signature=_signature(data["signature"]),
+        graph=tuple(_node(node) for node in data["graph"]),
+        flops=data["flops"],
+        remarks=tuple(data["remarks"]),
+    )
+
+
+def _signature(data: dict[str, Any]) -> Signature:
+    return Signature(
+        title=data["title"],
+        arguments=tuple(_spec(spec) for spec in data["arguments"]),
+        outputs=tuple(_spec(spec) for spec in data["outputs"]),
+        defines=tuple((name, literal) for name, literal in data["defines"]),
+        notes=tuple(data["notes"]),
+    )
+
+
+def _spec(data: dict[str, Any]) -> TensorSpec:
+    return TensorSpec(data["name"], data["dtype"], tuple(data["shape"]), Role(data["role"]))
+
+
+def _node(data: dict[str, Any]) -> Node:
+    shape = data["shape"]
+    return Node(
+        name=data["name"],
+        op=data["op"],
+        args=tuple(data["args"]),
+        kwargs=tuple((key, value) for key, value in data["kwargs"]),
+        shape=None if shape is None else tuple(shape),
+        dtype=data["dtype"],
+    )

@@ -1,0 +1,322 @@
+"""The child that describes a task: ``python -m fitness.describe TASK ANSWER DEADLINE_S``.
+
+It runs the file under fake tensors, so that nothing is allocated; where the file reads values,
+step by step for real, on limited memory. The answer is a JSON file: a description, or ``error``.
+"""
+
+from __future__ import annotations
+
+import faulthandler
+import json
+import math
+import resource
+import sys
+import warnings
+from collections.abc import Callable, Mapping
+from contextlib import nullcontext
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
+
+from cuda_sandbox.signature import Role, Signature
+from fitness.description import Node, TaskDescription, to_json
+from fitness.leaves import Arguments, Leaf, dtype_name
+from fitness.reference import Reference, output_leaves
+from fitness.task import TaskError
+from fitness.taskfile import TaskFile
+from fitness.trace import count_flops, trace
+
+_REAL_MEMORY = 4 << 30  # bytes that a file which reads values may allocate
+_INT32 = range(-(2**31), 2**31)
+_HOUSEKEEPING = frozenset({"training", "call_super_init", "dump_patches"})
+
+
+@dataclass(frozen=True)
+class Reality:
+    """Which steps run on real tensors, and how that is called in a message."""
+
+    model: bool
+    inputs: bool
+    forward: bool
+
+    def describe(self, file: TaskFile) -> TaskDescription:
+        """Describe the task this way. Raises TaskError."""
+        mode = FakeTensorMode(allow_non_fake_inputs=True)
+        with nullcontext() if self.model else mode:
+            model = file.build(seed=0)
+        with nullcontext() if self.inputs else mode:
+            first, second = file.inputs(seed=0), file.inputs(seed=1)
+        reference = Reference(file, model, first)
+        _refuse_varying(file, reference.arguments, second)
+        if self.forward:
+            leaves = {leaf.name: leaf.tensor.contiguous() for leaf in reference.leaves}
+            return _describe(file, reference, leaves)
+        leaves = {leaf.name: _fake(mode, leaf.tensor) for leaf in reference.leaves}
+        with mode:
+            return _describe(file, reference, leaves)
+
+
+_REALITIES = (
+    Reality(model=False, inputs=False, forward=False),
+    Reality(model=True, inputs=False, forward=False),
+    Reality(model=True, inputs=True, forward=False),
+    Reality(model=True, inputs=True, forward=True),
+)
+
+
+def describe_here(path: Path) -> TaskDescription:
+    """The task's description, made in this process. Raises TaskError."""
+    file = TaskFile.read(path)
+    failures: list[TaskError] = []
+    for reality in _REALITIES:
+        if reality.model and len(failures) == 1:
+            _limit_memory()
+        try:
+            return reality.describe(file)
+        except TaskError as error:
+            if error.__cause__ is None or isinstance(error.__cause__, TaskError):
+                raise  # the file's fault under any reality
+            failures.append(error)
+    raise failures[0] if _is_shortage(failures[-1]) else failures[-1]
+
+
+def _limit_memory() -> None:
+    """Bound what the task may allocate from now on."""
+    used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+    hard = resource.getrlimit(resource.RLIMIT_AS)[1]
+    wanted = used + _REAL_MEMORY
+    limit = wanted if hard == resource.RLIM_INFINITY else min(hard, wanted)
+    resource.setrlimit(resource.RLIMIT_AS, (limit, hard))
+
+
+def _is_shortage(error: TaskError) -> bool:
+    cause = error.__cause__
+    return isinstance(cause, MemoryError) or "allocate" in str(cause)
+
+
+def _fake(mode: FakeTensorMode, tensor: Tensor) -> Tensor:
+    """``tensor`` without its data, contiguous."""
+    with mode:
+        fake = tensor if isinstance(tensor, FakeTensor) else mode.from_tensor(tensor.detach())
+        return fake.detach().contiguous()
+
+
+def _refuse_varying(file: TaskFile, arguments: Arguments, values: tuple[Any, ...]) -> None:
+    """Raises TaskError if a second call of get_inputs() gives other numbers or shapes."""
+    numbers, shapes = _look(values)
+    for (name, value), other in zip(arguments.scalars, numbers, strict=False):
+        if value != other and not (value != value and other != other):
+            raise TaskError(
+                f"{file.path}: the number {name!r} varies from call to call of get_inputs() "
+                f"({value}, then {other}); a kernel is compiled for fixed numbers: make it a "
+                "constant, or a tensor"
+            )
+    if [leaf.tensor.shape for leaf in arguments.leaves] != shapes:
+        raise TaskError(
+            f"{file.path}: the shapes vary from call to call of get_inputs(); "
+            "a kernel is compiled for fixed shapes"
+        )
+
+
+def _look(values: Any) -> tuple[list[Any], list[torch.Size]]:
+    """The numbers among the inputs, and the shapes of the (distinct) tensors."""
+    numbers: list[Any] = []
+    tensors: dict[int, Tensor] = {}
+
+    def look(value: Any) -> None:
+        if isinstance(value, Tensor):
+            tensors[id(value)] = value
+        elif isinstance(value, (list, tuple)):
+            for item in value:
+                look(item)
+        elif value is not None:
+            numbers.append(value)
+
+    look(values)
+    return numbers, [tensor.shape for tensor in tensors.values()]
+
+
+def _describe(
+    file: TaskFile, reference: Reference, leaves: Mapping[str, Tensor]
+) -> TaskDescription:
+    outputs = reference.run(leaves)
+    try:
+        named = output_leaves(outputs, reference.names)
+    except TaskError as error:
+        raise TaskError(f"{file.path}: {error}") from error
+    remarks = _remarks(reference, outputs, leaves)
+    graph, trouble = _graph(file, reference, leaves)
+    return TaskDescription(
+        name=file.path.stem,
+        source=file.path.read_text(),
+        signature=_signature(file, reference, named),
+        graph=graph,
+        flops=_attempt(lambda: count_flops(reference, leaves)),
+        remarks=(*remarks, *trouble),
+    )
+
+
+def _graph(
+    file: TaskFile, reference: Reference, leaves: Mapping[str, Tensor]
+) -> tuple[tuple[Node, ...], tuple[str, ...]]:
+    """The traced graph, or nothing and the reason. Raises TaskError if the reference is random."""
+    try:
+        return trace(reference, leaves), ()
+    except TaskError as error:
+        if error.__cause__ is None:
+            raise TaskError(f"{file.path}: {error}") from error
+        return (), (f"forward cannot be traced: {error}",)
+    except Exception as error:  # noqa: BLE001  # torch's tracer fails in many ways
+        return (), (f"forward cannot be traced: {type(error).__name__}: {error}",)
+
+
+def _attempt(count: Callable[[], int | None]) -> int | None:
+    try:
+        return count()
+    except Exception:  # noqa: BLE001  # a count that fails is no count, and is said as None
+        return None
+
+
+def _signature(file: TaskFile, reference: Reference, outputs: tuple[Leaf, ...]) -> Signature:
+    tensors = [leaf.spec for leaf in reference.leaves]
+    wide = any(spec.dtype == "float64" for spec in tensors)
+    macros = {
+        f"{spec.name}_{suffix}".upper()
+        for spec in (*tensors, *(leaf.spec for leaf in outputs))
+        for suffix in ("SIZE", *(f"D{i}" for i in range(len(spec.shape))))
+    }
+    defines = []
+    for label, value in reference.arguments.scalars:
+        name = reference.names.give(label).upper()
+        while name in macros:
+            name += "_"
+        defines.append((name, literal(value, wide)))
+    return Signature(
+        title=file.path.stem,
+        arguments=tuple(tensors),
+        outputs=tuple(leaf.spec for leaf in outputs),
+        defines=tuple(defines),
+        notes=tuple(_notes(file, reference.model)),
+    )
+
+
+def literal(value: int | float | bool, wide: bool) -> str:
+    """``value`` as a C literal; floats are ``float`` unless ``wide``."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, int):
+        return str(value) if value in _INT32 else f"{value}LL"
+    suffix = "" if wide else "f"
+    if math.isfinite(value):
+        return f"{value!r}{suffix}"
+    text = f'__builtin_nan{suffix}("")' if math.isnan(value) else f"__builtin_inf{suffix}()"
+    return f"(-{text})" if value < 0 else text
+
+
+def _notes(file: TaskFile, model: nn.Module) -> list[str]:
+    """Lines on the constructor's arguments and the modules' numeric settings."""
+    given = ", ".join(f"{key}={_brief(value)}" for key, value in file.init_names().items())
+    notes = [f"Model({given})"] if given else []
+    for name, module in model.named_modules():
+        settings = ", ".join(f"{key}={value!r}" for key, value in _settings(module))
+        if settings:
+            notes.append(f"{name or 'self'}: {type(module).__name__}({settings})")
+    return notes
+
+
+def _settings(module: nn.Module) -> list[tuple[str, Any]]:
+    return [
+        (key, value)
+        for key, value in vars(module).items()
+        if not key.startswith("_") and key not in _HOUSEKEEPING and _is_setting(value)
+    ]
+
+
+def _is_setting(value: Any) -> bool:
+    if isinstance(value, (list, tuple)):
+        return bool(value) and all(_is_setting(item) for item in value)
+    return isinstance(value, (bool, int, float, str))
+
+
+def _brief(value: Any) -> str:
+    if isinstance(value, Tensor):
+        return f"tensor {dtype_name(value)}{list(value.shape)}"
+    text = repr(value)
+    return text if len(text) <= 80 else f"{text[:77]}..."
+
+
+def _remarks(
+    reference: Reference, outputs: tuple[Tensor, ...], leaves: Mapping[str, Tensor]
+) -> list[str]:
+    """What a user should know of how the task is judged."""
+    changed = reference.changed or frozenset()
+    arguments = reference.arguments
+    kinds = {role: [leaf.name for leaf in reference.leaves if leaf.role is role] for role in Role}
+    said = [
+        (
+            [name for name in kinds[Role.BUFFER] if name in changed],
+            "forward updates buffers ({}): they are restored before each call, "
+            "and the updates are not judged",
+        ),
+        (
+            kinds[Role.STATE],
+            "tensors kept as attributes ({}) are inputs of the kernel, restored before each call",
+        ),
+        (
+            [name for name in kinds[Role.INPUT] if name in changed],
+            "forward writes to its inputs ({}): only what it returns is judged",
+        ),
+        (list(arguments.dropped), "inputs that are None ({}) are no arguments of the kernel"),
+        (list(arguments.strided), "strided inputs ({}) are contiguous for both sides"),
+        (_idle_dropouts(reference.model), "dropout with p = 0 ({}) does nothing"),
+    ]
+    remarks = [text.format(", ".join(names)) for names, text in said if names]
+    return [*remarks, *_narrow_truth(reference, outputs, leaves)]
+
+
+def _idle_dropouts(model: nn.Module) -> list[str]:
+    return [
+        name
+        for name, module in model.named_modules()
+        if isinstance(module, nn.modules.dropout._DropoutNd) and module.training and module.p == 0
+    ]
+
+
+def _narrow_truth(
+    reference: Reference, outputs: tuple[Tensor, ...], leaves: Mapping[str, Tensor]
+) -> list[str]:
+    """A remark where the reference does not run in float64."""
+    try:
+        wide = reference.run64(leaves)
+    except TaskError as error:
+        return [f"no float64 truth, the task's own types stand in: {error}"]
+    narrow = [
+        str(i)
+        for i, (output, other) in enumerate(zip(outputs, wide, strict=True))
+        if output.is_floating_point() and other.dtype is not torch.float64
+    ]
+    return [f"truth of output {', '.join(narrow)} is not float64 throughout"] if narrow else []
+
+
+def main() -> None:
+    """Describe the task named on the command line and write the answer."""
+    path, answer, deadline_s = Path(sys.argv[1]), Path(sys.argv[2]), float(sys.argv[3])
+    faulthandler.dump_traceback_later(deadline_s, exit=True)
+    warnings.simplefilter("ignore")
+    torch.set_num_threads(1)
+    try:
+        data = to_json(describe_here(path))
+    except TaskError as error:
+        data = {"error": str(error)}
+    part = answer.with_suffix(".part")
+    part.write_text(json.dumps(data))
+    part.replace(answer)
+    sys.stderr.flush()
+
+
+if __name__ == "__main__":
+    main()

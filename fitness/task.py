@@ -1,0 +1,157 @@
+"""A task: a KernelBench-format file, described without its data or loaded with it.
+
+`describe` needs no torch in the calling process: a child runs the file under fake tensors, with a
+deadline. `load` runs it for real, in a judge's process.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import hashlib
+import importlib.metadata
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from fitness.description import TaskDescription, from_json
+
+if TYPE_CHECKING:
+    from fitness.loaded import LoadedTask
+
+_ROOT = Path(__file__).resolve().parent.parent
+_SOURCES = ("describe", "description", "leaves", "reference", "taskfile", "trace")
+_GRACE_S = 3.0  # between the child's own deadline, which names the line, and ours
+
+
+class TaskError(Exception):
+    """A task that cannot be used: the message names the file, the line if known, a remedy."""
+
+
+def describe(path: str | Path, deadline_s: float = 60.0) -> TaskDescription:
+    """The task in the file at ``path``, without allocating its data.
+
+    A child process does the work within ``deadline_s`` seconds; the answer is kept in the user's
+    cache. Raises TaskError with one clear message if the file is broken or not supported.
+    """
+    path = Path(path)
+    try:
+        source = path.read_bytes()
+    except OSError as error:
+        raise TaskError(f"{path}: cannot be read: {error.strerror}") from error
+    from cuda_sandbox.cache import cache_dir
+
+    entry = cache_dir() / "descriptions" / f"{_key(path, source)}.json"
+    with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
+        return from_json(json.loads(entry.read_text()))
+    answer = _ask_child(path, deadline_s)
+    _keep(entry, answer)
+    return from_json(answer)
+
+
+def load(path: str | Path, device: str = "cpu", seed: int = 42) -> LoadedTask:
+    """The task with its real model on ``device``, whose weights are drawn with ``seed``.
+
+    For a judge's process: imports torch and runs the file here. Raises TaskError as `describe`.
+    """
+    from fitness.loaded import LoadedTask
+
+    return LoadedTask.load(Path(path), describe(path), device, seed)
+
+
+def _key(path: Path, source: bytes) -> str:
+    """Names a description: the task's content and name, torch's version and our own sources."""
+    digest = hashlib.sha256()
+    for part in (source, path.stem.encode(), _versions()):
+        digest.update(len(part).to_bytes(8, "little") + part)
+    return digest.hexdigest()
+
+
+@functools.cache
+def _versions() -> bytes:
+    try:
+        torch = importlib.metadata.version("torch")
+    except importlib.metadata.PackageNotFoundError:
+        raise TaskError("PyTorch is not installed: pip install torch") from None
+    ours = b"".join(Path(__file__).with_name(f"{name}.py").read_bytes() for name in _SOURCES)
+    return hashlib.sha256(torch.encode() + ours).digest()
+
+
+def _keep(entry: Path, answer: dict[str, Any]) -> None:
+    """Write to the cache; a cache that cannot be written costs time, nothing else."""
+    with contextlib.suppress(OSError):
+        entry.parent.mkdir(parents=True, exist_ok=True)
+        part = entry.with_suffix(f".{os.getpid()}.part")
+        part.write_text(json.dumps(answer))
+        part.replace(entry)
+
+
+def _ask_child(path: Path, deadline_s: float) -> dict[str, Any]:
+    """Run ``python -m fitness.describe`` and read its answer. Raises TaskError."""
+    with tempfile.TemporaryDirectory(prefix="kernelevo-") as folder:
+        answer, errors = Path(folder, "answer.json"), Path(folder, "stderr")
+        code = _run_child(path, answer, errors, deadline_s)
+        if not answer.exists():
+            raise TaskError(_death(path, code, errors.read_text(errors="replace"), deadline_s))
+        data: dict[str, Any] = json.loads(answer.read_text())
+    if "error" in data:
+        raise TaskError(data["error"])
+    return data
+
+
+def _run_child(path: Path, answer: Path, errors: Path, deadline_s: float) -> int | None:
+    """The child's exit code, or None if it had to be killed at the deadline."""
+    command = [sys.executable, "-m", "fitness.describe", str(path.resolve()), str(answer)]
+    known = os.environ.get("PYTHONPATH")
+    environment = {
+        **os.environ,
+        "PYTHONPATH": os.pathsep.join([str(_ROOT), *([known] if known else [])]),
+        "CUDA_VISIBLE_DEVICES": "",  # describing must not touch, or wait for, a device
+    }
+    with (
+        errors.open("wb") as stderr,
+        _group(
+            [*command, str(deadline_s)],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=stderr,
+            env=environment,
+        ) as child,
+    ):
+        try:
+            return child.wait(deadline_s + _GRACE_S)
+        except subprocess.TimeoutExpired:
+            return None
+
+
+@contextlib.contextmanager
+def _group(command: list[str], **options: Any) -> Iterator[subprocess.Popen[bytes]]:
+    """A child in a session of its own, whose whole group is killed at the end."""
+    child = subprocess.Popen(command, start_new_session=True, **options)
+    try:
+        yield child
+    finally:
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(child.pid, signal.SIGKILL)
+        child.wait()
+
+
+def _death(path: Path, code: int | None, stderr: str, deadline_s: float) -> str:
+    """What to say of a child that left no answer."""
+    frame = re.search(rf'File "{re.escape(str(path.resolve()))}", line (\d+)', stderr)
+    where = f"{path}:{frame[1]}" if frame else str(path)
+    if code is None or "Timeout (" in stderr:
+        return (
+            f"{where}: still running after {deadline_s:g} s while the task was described; "
+            "importing it, its constructor, get_inputs() or forward hangs or is very slow"
+        )
+    tail = " | ".join(line for line in stderr.strip().splitlines()[-3:])
+    how = f"was killed by signal {-code}" if code < 0 else f"exited with code {code}"
+    return f"{where}: the process that ran the task {how}{': ' + tail if tail else ''}"
