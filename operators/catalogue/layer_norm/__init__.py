@@ -50,9 +50,11 @@ def _rms_by_hand(graph: Graph, node: Node) -> Problem | None:
     """``x / sqrt(mean(x^2) + eps)`` or ``x * rsqrt(...)``, times a weight at the end or not."""
     budget = len(graph.computations)
     weight = None
+    if kind(node) not in ("mul", "div") or budget not in (5, 6):
+        return None
     if kind(node) == "mul" and graph.leaf(node.args[0]) and graph.leaf(node.args[1]) is None:
         node = Node(node.name, node.op, node.args[::-1], (), node.shape, node.dtype)
-    if kind(node) == "mul" and _is_weight(graph, node) and budget in (6, 7):
+    if kind(node) == "mul" and _is_weight(graph, node) and budget == 6:
         weight, node = node.args[1], graph.source(node.args[0])
         budget -= 1
     x, root = _scaled(graph, node)
@@ -66,6 +68,8 @@ def _rms_by_hand(graph: Graph, node: Node) -> Problem | None:
     dims = sorted(d % len(x.shape) for d in _dims(graph, mean))
     if dims != list(range(dims[0], dims[-1] + 1)):
         return None
+    if weight is not None and not _along(graph.node(weight), x.shape, dims):
+        return None
     cols = math.prod(x.shape[d] for d in dims)
     inner = math.prod(x.shape[dims[-1] + 1 :])
     return _problem(graph, x, cols, inner, eps, weight, None, rms=True)
@@ -75,6 +79,14 @@ def _is_weight(graph: Graph, node: Node) -> bool:
     return graph.node(node.args[1]) is not None and graph.leaf(node.args[1]) is not None
 
 
+def _along(weight: Node | None, shape: tuple[int, ...], dims: list[int]) -> bool:
+    """Whether a weight, as it is seen in the product, varies along ``dims`` and nothing else."""
+    if weight is None or weight.shape is None:
+        return False
+    padded = (1,) * (len(shape) - len(weight.shape)) + weight.shape
+    return padded == tuple(size if d in dims else 1 for d, size in enumerate(shape))
+
+
 def _dims(graph: Graph, mean: Node) -> list[int]:
     dims = graph.argument(mean, 1, "dim")
     return [dims] if isinstance(dims, int) else list(dims or [0])
@@ -82,7 +94,9 @@ def _dims(graph: Graph, mean: Node) -> list[int]:
 
 def _scaled(graph: Graph, node: Node) -> tuple[Node | None, Node | None]:
     """The leaf and the (reciprocal) root in ``x / sqrt(r)``, ``x * rsqrt(r)``, ``rsqrt(r) * x``."""
-    for first, second in (node.args[:2], node.args[1::-1]):
+    if len(node.args) != 2:
+        return None, None
+    for first, second in (node.args, node.args[::-1]):
         x = graph.leaf(first)
         root = graph.source(second) if graph.node(second) else None
         if x is None or root is None:
@@ -97,7 +111,7 @@ def _scaled(graph: Graph, node: Node) -> tuple[Node | None, Node | None]:
 def _mean_plus(graph: Graph, value: Any) -> tuple[Node | None, float]:
     """The mean and the number in ``mean + eps``."""
     node = graph.source(value)
-    if kind(node) == "add" and isinstance(node.args[1], int | float):
+    if kind(node) == "add" and len(node.args) == 2 and isinstance(node.args[1], int | float):
         return graph.source(node.args[0]), float(node.args[1])
     return None, 0.0
 

@@ -33,7 +33,7 @@ def recognise(graph: Graph) -> Problem | None:
 
     ``x``, ``out``: names; ``out`` has ``outer * inner`` elements. ``op``: sum, mean, prod, max,
     min, argmax, argmin (int64 results, the first index where several tie), var, std, norm1,
-    norm2, norminf. ``correction``: var and std divide by ``cols - correction``.
+    norm2, norminf. ``correction``: var and std divide by ``cols - correction``; 0 for others.
     """
     if len(graph.computations) != 1 or graph.outputs != graph.computations:
         return None
@@ -46,7 +46,7 @@ def recognise(graph: Graph) -> Problem | None:
     if dims != list(range(dims[0], dims[-1] + 1)) or node.dtype != result:
         return None
     cols = math.prod(x.shape[d] for d in dims)
-    correction = _correction(graph, node)
+    correction = _correction(graph, node) if op in ("var", "std") else 0
     if op in ("var", "std") and cols <= correction:
         return None
     return {
