@@ -1,0 +1,220 @@
+"""Judge one kernel against its task, nothing else."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from cuda_sandbox.errors import UserError
+
+if TYPE_CHECKING:
+    from cuda_sandbox.kernel import Kernel
+    from fitness.evaluation import Baseline, Demand, Evaluation
+
+LANGUAGES = {".cpp": ("cpp", "cpu"), ".cu": ("cuda", "cuda")}
+ACCEPTED, NOT_ACCEPTED, WRONG_CALL = 0, 1, 2
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """The command's arguments."""
+
+    task: Path
+    kernel: Path
+    device: str | None
+    tier: str | None
+    tolerance: float | None
+    flags: tuple[str, ...]
+    arch: str | None
+    certify: bool
+
+
+@click.command()
+@click.argument("task", type=click.Path(path_type=Path))
+@click.argument("kernel", type=click.Path(path_type=Path))
+@click.option("--device", help="cpu, cuda or cuda:N (by the kernel's suffix, if not given).")
+@click.option("--tier", type=click.Choice(["fp32", "tf32", "half"]), help="Default: fp32.")
+@click.option("--tolerance", type=float, help="Instead of a tier: the largest max|y-t|/rms(t).")
+@click.option("--flag", "flags", multiple=True, help="A compiler flag for the kernel; repeatable.")
+@click.option("--arch", help="Only compile, for this chip (sm_89 is an L40S); needs no GPU.")
+@click.option("--certify", is_flag=True, help="Hidden inputs, sanitizers, interleaved timing too.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+def command(
+    task: Path,
+    kernel: Path,
+    device: str | None,
+    tier: str | None,
+    tolerance: float | None,
+    flags: tuple[str, ...],
+    arch: str | None,
+    certify: bool,
+    as_json: bool,
+) -> None:
+    """Judge KERNEL (.cu or .cpp) against TASK: is it right, and how fast?
+
+    Exit code 0: accepted, 1: not accepted, 2: the call itself is wrong.
+
+    Example: kernelevo eval configs/tasks/softmax.py my_softmax.cu --json
+    """
+    call = Call(task, kernel, device, tier, tolerance, flags, arch, certify)
+    try:
+        found = judged(call)
+    except (UserError, click.ClickException) as error:
+        if not as_json:
+            raise
+        message = error.message if isinstance(error, click.ClickException) else str(error)
+        click.echo(json.dumps({"status": None, "error": message}))
+        raise click.exceptions.Exit(WRONG_CALL) from error
+    click.echo(json.dumps(as_record(found)) if as_json else as_text(found))
+    raise click.exceptions.Exit(ACCEPTED if found.correct else NOT_ACCEPTED)
+
+
+def judged(call: Call) -> Evaluation:
+    """The verdict. Raises a UserError or ClickException where the call is wrong."""
+    from cuda_sandbox.report import Status
+    from fitness.evaluation import Evaluation
+    from fitness.task import TaskError, describe
+
+    kernel, device = read_kernel(call)
+    demand = read_demand(call)
+    if not call.task.is_file():
+        raise click.UsageError(f"there is no task file {call.task}")
+    try:
+        if call.arch:
+            return compiled_only(describe(call.task).signature, kernel, call.arch)
+        return on_device(call, kernel, demand, device)
+    except TaskError as error:
+        return Evaluation(Status.REJECTED, f"task: {error}")
+
+
+def read_kernel(call: Call) -> tuple[Kernel, str]:
+    """The kernel and the device it is for."""
+    from cuda_sandbox.kernel import Kernel
+
+    if call.kernel.suffix not in LANGUAGES:
+        raise click.UsageError(
+            f"{call.kernel}: a kernel file ends in {' or '.join(LANGUAGES)}, "
+            f"not {call.kernel.suffix or 'in nothing'!r}"
+        )
+    language, kind = LANGUAGES[call.kernel.suffix]
+    device = call.device or kind
+    if device.partition(":")[0] != kind:
+        raise click.UsageError(f"{call.kernel.name} is {language} and runs on {kind}, not {device}")
+    try:
+        source = call.kernel.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise click.UsageError(f"{call.kernel} cannot be read as text: {error}") from error
+    return Kernel(source, language, call.flags), device
+
+
+def read_demand(call: Call) -> Demand:
+    """The precision demanded."""
+    from fitness.evaluation import Demand, Tier
+
+    if call.tier and call.tolerance is not None:
+        raise click.UsageError("give --tier or --tolerance, not both")
+    try:
+        if call.tolerance is not None:
+            return Demand(None, call.tolerance)
+        return Demand(Tier(call.tier or "fp32"))
+    except ValueError as error:
+        raise click.UsageError(str(error)) from error
+
+
+def compiled_only(signature: Any, kernel: Kernel, arch: str) -> Evaluation:
+    """The compiler's word alone: ``ok`` says that it compiles, without times or precision."""
+    from cuda_sandbox.compiler import Compiler
+    from fitness.evaluation import Evaluation, Seconds
+
+    with Compiler() as compiler:
+        try:
+            report = compiler.submit(kernel, signature, arch).result()
+        except (ValueError, RuntimeError) as error:
+            raise click.UsageError(str(error)) from error
+    reason = report.reason or f"compiled for {arch}; not run"
+    return Evaluation(
+        report.status, reason, seconds=Seconds(report.seconds), resources=report.resources
+    )
+
+
+def on_device(call: Call, kernel: Kernel, demand: Demand, device: str) -> Evaluation:
+    """Compile, judge and, if asked for, certify."""
+    from cuda_sandbox.compiler import Compiler
+    from fitness.certify import certify
+    from fitness.hardware import require
+    from fitness.judge import Judge
+
+    require(device)
+    with Compiler() as compiler:
+        judge = Judge(call.task, demand, device, compiler=compiler)
+        try:
+            report = compiler.submit(kernel, judge.signature, judge.arch).result()
+            if call.certify:
+                return certify(judge, (kernel, report), {})
+            return judge.evaluate(kernel, report)
+        except (ValueError, RuntimeError) as error:
+            raise click.UsageError(str(error)) from error
+        finally:
+            judge.close()
+
+
+def as_record(found: Evaluation) -> dict[str, Any]:
+    """The verdict as JSON values; what was not measured is null."""
+    precision = found.precision
+    record: dict[str, Any] = {
+        "status": found.status.value,
+        "correct": found.correct,
+        "reason": found.reason,
+        "precision": {
+            "tier": precision.tier if precision else None,
+            "error": precision.error if precision else None,
+            "reference_error": precision.reference_error if precision else None,
+        },
+        "time_ms": asdict(found.time_ms)
+        if found.time_ms
+        else {"median": None, "low": None, "high": None},
+        "baselines": {name: _baseline(base) for name, base in found.baselines.items()},
+        "speedup": {
+            name: found.speedup.get(name) for name in ("eager", "compile", "graph", "best")
+        },
+        "roofline_share": found.roofline_share,
+        "roofline_ceiling": found.roofline_ceiling,
+        "device": found.device or None,
+        "seconds": asdict(found.seconds),
+        "resources": [asdict(resource) for resource in found.resources],
+        "certificate": found.certificate,
+    }
+    return record
+
+
+def _baseline(base: Baseline) -> dict[str, Any]:
+    return {**asdict(base.time_ms), "tier": base.tier}
+
+
+def as_text(found: Evaluation) -> str:
+    """The verdict for a person."""
+    lines = [f"{found.status.value}{': ' + found.reason if found.reason else ''}"]
+    if found.precision:
+        lines.append(
+            f"precision  {found.precision.tier or 'none'}, error {found.precision.error:.3g} "
+            f"(PyTorch's own {found.precision.reference_error:.3g}; worst on "
+            f"{found.precision.worst_on})"
+        )
+    if found.time_ms:
+        time = found.time_ms
+        lines.append(f"time       {time.median:.4g} ms [{time.low:.4g}, {time.high:.4g}]")
+        lines += [
+            f"{name:<10} {base.time_ms.median:.4g} ms" for name, base in found.baselines.items()
+        ]
+        lines += [f"speedup    {value:.3f}x over {name}" for name, value in found.speedup.items()]
+    if found.roofline_share is not None:
+        lines.append(f"roofline   {found.roofline_share:.1%} of {found.roofline_ceiling}")
+    if found.certificate:
+        lines += [f"check      {k}: {v}" for k, v in found.certificate["checks"].items()]
+    if found.device:
+        lines.append(f"device     {found.device}")
+    return "\n".join(lines)

@@ -1,0 +1,82 @@
+"""The judge's side of the shared buffers: what the candidate reads and writes, as tensors."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+import torch
+
+from cuda_sandbox.buffers import make_buffers
+from cuda_sandbox.report import CandidateFailure, Status
+from cuda_sandbox.signature import Role, Signature, TensorSpec
+from fitness.inputs import poison
+
+if TYPE_CHECKING:
+    from cuda_sandbox.buffers import Buffers
+
+
+class Arena:
+    """One set of buffers, shared with every worker that is bound to it.
+
+    Arguments are rewritten and outputs poisoned before each call; ``close`` frees the memory,
+    after which no tensor taken from here may be used.
+    """
+
+    def __init__(self, signature: Signature, device: torch.device) -> None:
+        self.signature = signature
+        self.device = device
+        self.buffers: Buffers = make_buffers(device.type, signature.tensors, device.index or 0)
+        self._tensors = {spec.name: self._typed(spec) for spec in signature.tensors}
+
+    def _bytes(self, region: object) -> torch.Tensor:
+        return torch.as_tensor(region, device=self.device)
+
+    def _typed(self, spec: TensorSpec) -> torch.Tensor:
+        raw = self._bytes(self.buffers.region(spec.name))
+        return raw.view(getattr(torch, spec.dtype)).view(spec.shape)
+
+    def write(self, contents: Mapping[str, torch.Tensor]) -> None:
+        """Put ``contents`` (by argument name) into the arguments; poison outputs."""
+        for spec in self.signature.arguments:
+            self._tensors[spec.name].copy_(contents[spec.name])
+        for spec in self.signature.outputs:
+            poison(self._tensors[spec.name])
+        self.settle()
+
+    def settle(self) -> None:
+        """Wait until the device has done what this process asked of it."""
+        if self.device.type == "cuda":
+            torch.cuda.synchronize(self.device)
+
+    def outputs(self) -> tuple[torch.Tensor, ...]:
+        """Copies of the outputs, out of the candidate's reach."""
+        return tuple(self._tensors[spec.name].clone() for spec in self.signature.outputs)
+
+    def inspect(self, contents: Mapping[str, torch.Tensor]) -> None:
+        """Raise CandidateFailure(HACK) where an argument changed or a guard zone was written."""
+        for spec in self.signature.arguments:
+            if not _same_bytes(self._tensors[spec.name], contents[spec.name]):
+                raise CandidateFailure(Status.HACK, f"changed its {spec.role} {spec.name}")
+        for spec in self.signature.tensors:
+            for side, zone in zip(("before", "after"), self.buffers.guards(spec.name), strict=True):
+                if not bool((self._bytes(zone) == self.buffers.canary).all()):
+                    what = "output" if spec.role is Role.OUTPUT else str(spec.role)
+                    raise CandidateFailure(
+                        Status.HACK, f"wrote out of bounds, {side} {what} {spec.name}"
+                    )
+
+    def close(self) -> None:
+        """Free the buffers."""
+        self._tensors.clear()
+        self.buffers.close()
+
+
+def _same_bytes(left: torch.Tensor, right: torch.Tensor) -> bool:
+    if left.numel() == 0:
+        return True
+    # The widest integer that divides the size: comparing bytes one by one takes eight times longer.
+    width = next(w for w in (8, 4, 2, 1) if left.nbytes % w == 0)
+    word = {8: torch.int64, 4: torch.int32, 2: torch.int16, 1: torch.uint8}[width]
+    words = (tensor.contiguous().view(-1).view(word) for tensor in (left, right))
+    return torch.equal(*words)

@@ -1,0 +1,157 @@
+"""PyTorch's own times: eager, under a CUDA graph, compiled; measured once and kept."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import warnings
+from collections.abc import Callable, Iterator
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import torch
+
+from cuda_sandbox.cache import cache_dir
+from fitness.evaluation import Baseline, Interval, Tier
+from fitness.hardware import device_name, write_json
+from fitness.reference import exact
+from fitness.stopwatch import Stopwatch
+from fitness.timing import Effort, interval, sample
+
+if TYPE_CHECKING:
+    from fitness.loaded import LoadedTask
+
+Call = Callable[[], object]
+
+_EFFORT = Effort(least=15, most=100, seconds=2.0, width=0.005)
+
+
+@contextlib.contextmanager
+def _eager(task: LoadedTask) -> Iterator[Call]:
+    with task.prepared() as call:
+        yield call
+
+
+@contextlib.contextmanager
+def _eager_no_tf32(task: LoadedTask) -> Iterator[Call]:
+    with exact(), task.prepared() as call:
+        yield call
+
+
+@contextlib.contextmanager
+def _graph(task: LoadedTask) -> Iterator[Call]:
+    with task.prepared() as call:
+        side = torch.cuda.Stream(task.device)
+        with torch.cuda.stream(side):
+            for _ in range(3):
+                call()
+        torch.cuda.current_stream(task.device).wait_stream(side)
+        graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(graph):
+            kept = call()
+        yield graph.replay
+        del kept
+
+
+@contextlib.contextmanager
+def _compiled(task: LoadedTask) -> Iterator[Call]:
+    torch._dynamo.reset()
+    with task.prepared(torch.compile) as call:
+        yield call
+
+
+MODES: dict[str, Callable[[LoadedTask], contextlib.AbstractContextManager[Call]]] = {
+    "eager": _eager,
+    "eager_no_tf32": _eager_no_tf32,
+    "graph": _graph,
+    "compile": _compiled,
+}
+"""Each makes PyTorch ready in one mode and hands out a call on the task's own inputs."""
+
+ON_GPU_ONLY = frozenset({"graph", "eager_no_tf32"})
+
+
+class Baselines:
+    """The baselines of one task on one device, from the user's cache where they are known.
+
+    ``tier`` is the precision that PyTorch's default flags compute in.
+    """
+
+    def __init__(self, task: LoadedTask, tier: Tier | None, threads: int) -> None:
+        self._task = task
+        self._tier = tier
+        self._folder = _folder(task, threads)
+        self._stopwatch = Stopwatch(task.device)
+        self._failed: dict[str, str] = {}
+
+    @property
+    def modes(self) -> tuple[str, ...]:
+        """The modes that apply to this task on this device."""
+        on_gpu = self._task.device.type == "cuda"
+        names = [name for name in MODES if on_gpu or name not in ON_GPU_ONLY]
+        if self._tier in (Tier.FP32, None):
+            names = [name for name in names if name != "eager_no_tf32"]
+        return tuple(names)
+
+    @property
+    def failed(self) -> dict[str, str]:
+        """Modes that PyTorch could not run, and why."""
+        return dict(self._failed)
+
+    def known(self) -> dict[str, Baseline]:
+        """What was measured already, by mode."""
+        found = {mode: self._path(mode) for mode in self.modes}
+        return {mode: _read(path) for mode, path in found.items() if path.exists()}
+
+    def get(self, *modes: str) -> dict[str, Baseline]:
+        """The baselines asked for, measured now where they are not known; failures are left out."""
+        for mode in modes:
+            if mode in self.modes and not self._path(mode).exists() and mode not in self._failed:
+                self._measure(mode)
+        return {mode: found for mode, found in self.known().items() if mode in modes}
+
+    @contextlib.contextmanager
+    def ready(self, mode: str) -> Iterator[Callable[[], float]]:
+        """A call that times PyTorch once in ``mode`` (ms), for interleaving with kernels."""
+        with warnings.catch_warnings(), MODES[mode](self._task) as call:
+            warnings.simplefilter("ignore")
+            for _ in range(3):
+                call()
+            yield lambda: self._stopwatch(call)
+
+    def _measure(self, mode: str) -> None:
+        try:
+            with self.ready(mode) as timed:
+                found = interval(sample(timed, _EFFORT))
+        except Exception as error:  # noqa: BLE001  whatever PyTorch throws: one mode less, and why
+            self._failed[mode] = f"{type(error).__name__}: {str(error).partition(chr(10))[0]}"
+            return
+        tier = Tier.FP32 if mode == "eager_no_tf32" else self._tier
+        write_json(self._path(mode), asdict(Baseline(found, tier)))
+
+    def _path(self, mode: str) -> Path:
+        return self._folder / f"{mode}.json"
+
+
+def _folder(task: LoadedTask, threads: int) -> Path:
+    known = (task.description.source, device_name(task.device, threads), torch.__version__)
+    digest = hashlib.sha256("\0".join(known).encode()).hexdigest()[:24]
+    return cache_dir() / "baselines" / digest
+
+
+def _read(path: Path) -> Baseline:
+    data = json.loads(path.read_text())
+    tier = data["tier"]
+    return Baseline(Interval(**data["time_ms"]), None if tier is None else Tier(tier))
+
+
+def strongest(baselines: dict[str, Baseline], tier: Tier | None) -> Baseline | None:
+    """The fastest baseline that is at least as precise as ``tier`` (any, where that is None)."""
+    fit = [
+        found
+        for found in baselines.values()
+        if tier is None or found.tier is None or found.tier.satisfies(tier)
+    ]
+    return min(fit, key=lambda found: found.time_ms.median, default=None)

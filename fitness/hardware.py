@@ -1,0 +1,237 @@
+"""The device as the judge finds it: its names, its facts and its measured ceilings."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import subprocess
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from cuda_sandbox.cache import cache_dir
+from cuda_sandbox.errors import UserError
+from fitness.evaluation import Tier
+
+if TYPE_CHECKING:
+    import torch
+
+
+@dataclass(frozen=True, slots=True)
+class Ceilings:
+    """Rates measured on the device: bytes read plus written per second, and FLOP per second.
+
+    ``half`` and ``tf32`` are None where there is no such unit. ``cache_bytes`` is the last-level
+    cache.
+    """
+
+    bytes_per_s: float
+    cache_bytes: int
+    fp32: float
+    tf32: float | None = None
+    half: float | None = None
+
+    def fastest(self, tier: Tier) -> tuple[str, float]:
+        """Name and FLOP/s of the fastest unit that can reach ``tier``."""
+        split = [
+            (f"{name} tensor cores / 3", rate / 3)
+            for name, rate in (("tf32", self.tf32), ("half", self.half))
+            if rate
+        ]
+        units = {
+            Tier.FP32: [("fp32", self.fp32), *split],
+            Tier.TF32: [("fp32", self.fp32), ("tf32 tensor cores", self.tf32 or 0.0)],
+            Tier.HALF: [("fp32", self.fp32), ("half tensor cores", self.half or 0.0)],
+        }
+        return max(units[tier], key=lambda unit: unit[1])
+
+
+def cpu_name() -> str:
+    """The processor's model name, with the threads it may use."""
+    model = platform.processor() or platform.machine()
+    for line in Path("/proc/cpuinfo").read_text().splitlines():
+        if line.startswith("model name"):
+            model = line.partition(":")[2].strip()
+            break
+    return model
+
+
+def device_name(device: torch.device, threads: int) -> str:
+    """The name that goes into records: ``NVIDIA H200`` or ``AMD EPYC, 2 threads``."""
+    import torch
+
+    if device.type == "cuda":
+        return str(torch.cuda.get_device_name(device))
+    return f"{cpu_name()}, {threads} thread{'s' if threads != 1 else ''}"
+
+
+def architecture(device: torch.device) -> str:
+    """The compiler's name for the chip: ``sm_90``, or ``native`` for a CPU."""
+    import torch
+
+    if device.type != "cuda":
+        return "native"
+    major, minor = torch.cuda.get_device_capability(device)
+    return f"sm_{major}{minor}"
+
+
+def cache_bytes(device: torch.device) -> int:
+    """Size of the last-level cache."""
+    import torch
+
+    if device.type == "cuda":
+        return int(torch.cuda.get_device_properties(device).L2_cache_size)
+    sizes = [
+        _kib(path.read_text()) for path in Path("/sys/devices/system/cpu/cpu0/cache").glob("*/size")
+    ]
+    return max(sizes, default=32 << 20)
+
+
+def _kib(text: str) -> int:
+    unit = {"K": 1 << 10, "M": 1 << 20}.get(text.strip()[-1:], 1)
+    return int(text.strip().rstrip("KM")) * unit
+
+
+def facts(device: torch.device, threads: int) -> tuple[str, ...]:
+    """What an author should know of the device, a line each."""
+    import torch
+
+    if device.type != "cuda":
+        return (
+            device_name(device, threads),
+            f"last-level cache {cache_bytes(device) >> 20} MiB",
+            f"vector extensions: {torch.backends.cpu.get_cpu_capability()}",
+        )
+    found = torch.cuda.get_device_properties(device)
+    return (
+        f"{found.name}, compute capability {found.major}.{found.minor}",
+        f"{found.multi_processor_count} SMs, 64 K registers each",
+        f"{getattr(found, 'shared_memory_per_block_optin', 0) >> 10} KB shared memory per block",
+        f"L2 cache {found.L2_cache_size >> 20} MiB",
+        f"{found.total_memory >> 30} GiB device memory",
+    )
+
+
+def throttling(device: torch.device) -> dict[str, str]:
+    """Clocks, temperature and throttle reasons as nvidia-smi reads them; empty on a CPU.
+
+    Where nvidia-smi does not answer, the one entry ``not run`` says why.
+    """
+    import torch
+
+    if device.type != "cuda":
+        return {}
+    fields = [
+        "clocks.sm",
+        "clocks.mem",
+        "temperature.gpu",
+        "power.draw",
+        "clocks_event_reasons.active",
+    ]
+    uuid = f"GPU-{torch.cuda.get_device_properties(device).uuid}"
+    command = [
+        "nvidia-smi",
+        f"--query-gpu={','.join(fields)}",
+        "--format=csv,noheader",
+        f"--id={uuid}",
+    ]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=10, check=True)
+    except (OSError, subprocess.SubprocessError) as error:
+        return {"not run": f"nvidia-smi: {error}"}
+    return dict(zip(fields, (value.strip() for value in done.stdout.split(",")), strict=False))
+
+
+def _best_seconds(call: Callable[[], object], device: torch.device, repeats: int = 7) -> float:
+    import torch
+
+    def once() -> float:
+        started = time.perf_counter()
+        call()
+        if device.type == "cuda":
+            torch.cuda.synchronize(device)
+        return time.perf_counter() - started
+
+    once()
+    return min(once() for _ in range(repeats))
+
+
+def _matmul_rate(device: torch.device, dtype: torch.dtype, tf32: bool) -> float:
+    import torch
+
+    size = 8192 if device.type == "cuda" else 1024
+    a = torch.randn(size, size, device=device, dtype=dtype)
+    before = torch.backends.cuda.matmul.allow_tf32
+    torch.backends.cuda.matmul.allow_tf32 = tf32
+    try:
+        return 2 * size**3 / _best_seconds(lambda: a @ a, device)
+    finally:
+        torch.backends.cuda.matmul.allow_tf32 = before
+
+
+def _copy_rate(device: torch.device) -> float:
+    import torch
+
+    size = max(4 * cache_bytes(device), 64 << 20)
+    size = max(size, 1 << 30) if device.type == "cuda" else min(size, 256 << 20)
+    source = torch.ones(size // 4, device=device)
+    target = torch.empty_like(source)
+    return 2 * size / _best_seconds(lambda: target.copy_(source), device)
+
+
+def measure_ceilings(device: torch.device) -> Ceilings:
+    """Measure the ceilings now: the best of seven copies and matrix products (0.1 to 1 s)."""
+    import torch
+
+    on_gpu = device.type == "cuda"
+    return Ceilings(
+        bytes_per_s=_copy_rate(device),
+        cache_bytes=cache_bytes(device),
+        fp32=_matmul_rate(device, torch.float32, tf32=False),
+        tf32=_matmul_rate(device, torch.float32, tf32=True) if on_gpu else None,
+        half=_matmul_rate(device, torch.float16, tf32=False) if on_gpu else None,
+    )
+
+
+def ceilings(device: torch.device, threads: int) -> Ceilings:
+    """The device's ceilings, measured once per device, thread count and torch version."""
+    import torch
+
+    key = f"{device_name(device, threads)}-{torch.__version__}".replace("/", "_").replace(" ", "_")
+    path = cache_dir() / "ceilings" / f"{key}.json"
+    if path.exists():
+        return Ceilings(**json.loads(path.read_text()))
+    found = measure_ceilings(device)
+    write_json(path, asdict(found))
+    return found
+
+
+def write_json(path: Path, value: object) -> None:
+    """Write ``value`` so that a reader never sees half a file."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    draft = path.with_suffix(f".{os.getpid()}.tmp")
+    draft.write_text(json.dumps(value, indent=1))
+    draft.replace(path)
+
+
+def require(device: str) -> None:
+    """Raise UserError unless this machine has ``device`` (``cpu``, ``cuda`` or ``cuda:N``)."""
+    import torch
+
+    kind, _, index = device.partition(":")
+    if kind not in ("cpu", "cuda") or (index and not (kind == "cuda" and index.isdecimal())):
+        raise UserError(f"there is no device {device!r}; use cpu, cuda or cuda:N")
+    if kind == "cpu":
+        return
+    if not torch.cuda.is_available():
+        raise UserError(
+            f"{device}: PyTorch sees no CUDA device here; `kernelevo doctor` says why. "
+            "Compile without one with --arch sm_89 (or your chip's)"
+        )
+    if index and int(index) >= torch.cuda.device_count():
+        raise UserError(
+            f"{device}: this machine has cuda:0 to cuda:{torch.cuda.device_count() - 1}"
+        )
