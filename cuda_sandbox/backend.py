@@ -1,0 +1,178 @@
+"""What a device backend is: one class in one file of ``backends/``, found by the file's name."""
+
+from __future__ import annotations
+
+import fcntl
+import functools
+import hashlib
+import importlib
+import os
+import pkgutil
+import re
+import subprocess
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from cuda_sandbox import backends
+from cuda_sandbox.cache import replacing
+from cuda_sandbox.isolation import Mount
+from cuda_sandbox.report import Resources
+from cuda_sandbox.screen import Rules
+
+WORKER_SOURCES = Path(__file__).parent / "worker"
+
+
+@dataclass(frozen=True, slots=True)
+class Toolchain:
+    """A compiler as it is run inside its sandbox: what it sees of the host, its environment."""
+
+    mounts: tuple[Mount, ...]
+    environment: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """A worker program of ours and what it needs in its jail.
+
+    ``bounds_memory``: its address space is limited. ``writable`` are device nodes it may write to.
+    """
+
+    path: Path
+    mounts: tuple[Mount, ...]
+    environment: Mapping[str, str] = field(default_factory=dict)
+    proc: bool = False
+    bounds_memory: bool = True
+    writable: tuple[str, ...] = ()
+    flush_bytes: int = 0
+
+
+class Backend(ABC):
+    """How kernels of one language are compiled, screened and run."""
+
+    name: str
+    suffix: str
+    rules: Rules
+    allowed_flags: str  # regular expressions, one per flag, separated by blanks
+
+    @abstractmethod
+    def missing(self) -> str:
+        """Why this machine cannot compile for the backend; empty if it can."""
+
+    @abstractmethod
+    def identity(self, arch: str) -> str:
+        """What makes an object here another object elsewhere: compiler version, architecture.
+
+        Raises:
+            ValueError: ``arch`` is no architecture of this backend.
+        """
+
+    @abstractmethod
+    def command(self, arch: str, flags: Sequence[str]) -> list[str]:
+        """The compiler's command line, without sources and output."""
+
+    @abstractmethod
+    def toolchain(self) -> Toolchain:
+        """What the sandboxed compiler sees."""
+
+    @abstractmethod
+    def program(self, device: str, cache: Path) -> Program:
+        """The worker for a device, built into the cache if it is not there yet.
+
+        Raises:
+            RuntimeError: the worker cannot be built here.
+        """
+
+    def resources(self, log: str) -> tuple[Resources, ...]:
+        """What the compiler's output says of each device function."""
+        del log
+        return ()
+
+    def refused_flag(self, flags: Iterable[str]) -> str:
+        """The first flag that is not allowed, in a message with those that are; empty if none."""
+        patterns = self.allowed_flags.split()
+        for flag in flags:
+            if not any(re.fullmatch(pattern, flag) for pattern in patterns):
+                return (
+                    f"flag {flag!r} is not allowed for {self.name}; allowed: {', '.join(patterns)}"
+                )
+        return ""
+
+
+def names() -> tuple[str, ...]:
+    """The backends there are."""
+    return tuple(sorted(module.name for module in pkgutil.iter_modules(backends.__path__)))
+
+
+@functools.cache
+def find(name: str) -> Backend:
+    """The backend in ``backends/NAME.py``.
+
+    Raises:
+        ValueError: there is no such file; the message lists those there are.
+    """
+    if name not in names():
+        raise ValueError(f"no backend is called {name!r}; choose from: {', '.join(names())}")
+    backend: Backend = importlib.import_module(f"{backends.__name__}.{name}").make()
+    return backend
+
+
+def build(name: str, sources: Sequence[str], command: Sequence[str], cache: Path) -> Path:
+    """Compile one of our own programs into the cache, once per content and command.
+
+    ``sources`` are files of ``worker/``, the first of them the translation unit.
+
+    Raises:
+        RuntimeError: the compiler failed; the message has its first lines.
+    """
+    digest = hashlib.sha256("\0".join(command).encode())
+    for source in sources:
+        digest.update((WORKER_SOURCES / source).read_bytes())
+    target = cache / "workers" / f"{name}-{digest.hexdigest()[:24]}"
+    if not target.exists():
+        with _only_one(target.with_suffix(".lock")):
+            if not target.exists():
+                _compile(WORKER_SOURCES / sources[0], command, target)
+    return target
+
+
+def _compile(source: Path, command: Sequence[str], target: Path) -> None:
+    with replacing(target) as part:
+        line = [*command, str(source), "-o", str(part)]
+        done = subprocess.run(line, capture_output=True, timeout=300, check=False)
+        if done.returncode:
+            text = (done.stderr + done.stdout).decode("utf-8", "replace")[:2000]
+            raise RuntimeError(f"our {source.name} does not compile here: {text}")
+        part.chmod(0o755)
+
+
+class _only_one:  # noqa: N801 - a context manager reads as a verb
+    """Hold a lock file; another process that wants to build the same waits."""
+
+    def __init__(self, path: Path) -> None:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        self._path = path
+        self._descriptor = -1
+
+    def __enter__(self) -> None:
+        self._descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        fcntl.flock(self._descriptor, fcntl.LOCK_EX)
+
+    def __exit__(self, *_: object) -> None:
+        os.close(self._descriptor)
+
+
+@functools.cache
+def libraries(program: Path) -> tuple[Mount, ...]:
+    """The loader and shared libraries of a program of ours (never of a candidate), as mounts."""
+    text = subprocess.run(
+        ["ldd", str(program)], capture_output=True, text=True, timeout=30, check=True
+    ).stdout
+    paths = re.findall(r"(?:=>\s+|^\s*)(/\S+)\s+\(0x", text, re.MULTILINE)
+    return tuple(Mount(Path(path).resolve(), path) for path in paths)
+
+
+def search_path(mounts: Iterable[Mount]) -> str:
+    """LD_LIBRARY_PATH for mounted libraries: the jail has no ld.so.cache."""
+    return ":".join(dict.fromkeys(str(Path(mount.inside).parent) for mount in mounts))

@@ -1,0 +1,89 @@
+"""C++ on the CPU: g++ or clang++, OpenMP."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from collections.abc import Sequence
+from pathlib import Path
+
+from cuda_sandbox import toolchain
+from cuda_sandbox.backend import Backend, Program, Toolchain, build, libraries, search_path
+from cuda_sandbox.devices import cpu
+from cuda_sandbox.screen import Rules
+
+WORKER = (
+    "cpp_worker.cpp",
+    "candidate.hpp",
+    "crash.hpp",
+    "jail.hpp",
+    "protocol.hpp",
+    "seccomp.hpp",
+)
+
+
+class Cpp(Backend):
+    """One shared object per kernel, for this CPU (``native``) or a named ``-march``."""
+
+    name = "cpp"
+    suffix = ".cpp"
+    rules = Rules()
+    allowed_flags = (
+        r"-O[123s] -Ofast -ffast-math -fno-math-errno -fno-trapping-math -fassociative-math"
+        r" -freciprocal-math -fno-signed-zeros -ffinite-math-only -funroll-loops"
+        r" -ffp-contract=(?:fast|on|off) -mprefer-vector-width=(?:128|256|512) -fno-exceptions"
+    )
+
+    def missing(self) -> str:
+        """Whether there is a compiler."""
+        if toolchain.host_compiler() is None:
+            return "no C++ compiler: install g++ or clang++, or set CXX"
+        return ""
+
+    def identity(self, arch: str) -> str:
+        """Compiler, and the CPU itself if ``arch`` is ``native``."""
+        if not re.fullmatch(r"[A-Za-z0-9_.+-]+", arch):
+            raise ValueError(f"{arch!r} is no CPU architecture; use native or a name for -march")
+        where = toolchain.cpu_fingerprint() if arch == "native" else arch
+        return f"{toolchain.version(self._compiler())} {where} {' '.join(self.command(arch, ()))}"
+
+    def command(self, arch: str, flags: Sequence[str]) -> list[str]:
+        """Optimised, with OpenMP; the kernel's own flags last."""
+        few = "-ferror-limit=5" if self._is_clang() else "-fmax-errors=5"
+        options = f"-shared -fPIC -std=c++20 -O3 -march={arch} -fopenmp {few}".split()
+        return [self._compiler(), *options, *flags]
+
+    def toolchain(self) -> Toolchain:
+        """The system's folders, and the compiler's own if it lives elsewhere."""
+        compiler = self._compiler()
+        path = f"{Path(compiler).parent}:/usr/bin:/bin"
+        mounts = toolchain.system_mounts() + toolchain.prefix_mounts(compiler)
+        return Toolchain(mounts, {"PATH": path, "LC_ALL": "C.UTF-8", "TMPDIR": "/tmp"})
+
+    def program(self, device: str, cache: Path) -> Program:
+        """The worker, with the libraries that kernels may use linked into it."""
+        del device
+        libs = ["-lm", "-ldl", *(["-lmvec"] if self._has_vector_maths() else [])]
+        options = ["-O2", "-std=c++17", "-rdynamic", "-fopenmp", "-Wl,--no-as-needed", *libs]
+        path = build("cpp", WORKER, [self._compiler(), *options], cache)
+        mounts = libraries(path)
+        environment = {"LD_LIBRARY_PATH": search_path(mounts), "OMP_DYNAMIC": "false"}
+        return Program(path, mounts, environment, flush_bytes=2 * cpu().cache_bytes)
+
+    def _compiler(self) -> str:
+        if why := self.missing():
+            raise RuntimeError(why)
+        return str(toolchain.host_compiler())
+
+    def _is_clang(self) -> bool:
+        return "clang" in toolchain.version(self._compiler()).lower()
+
+    def _has_vector_maths(self) -> bool:
+        command = [self._compiler(), "-print-file-name=libmvec.so"]
+        answer = subprocess.run(command, capture_output=True, text=True, timeout=30, check=False)
+        return Path(answer.stdout.strip()).is_absolute()
+
+
+def make() -> Backend:
+    """The backend."""
+    return Cpp()

@@ -1,0 +1,192 @@
+"""One compilation: a jailed compiler process with limits and a deadline, then the symbol screen."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import shutil
+import signal
+import subprocess
+import tempfile
+import threading
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+from cuda_sandbox import isolation
+from cuda_sandbox.backend import Backend, Toolchain
+from cuda_sandbox.cache import replacing
+from cuda_sandbox.elf import read_symbols
+from cuda_sandbox.isolation import Jail, Mount
+from cuda_sandbox.kernel import Kernel
+from cuda_sandbox.report import CompileReport, Status
+
+_MEMORY_KB = 8 << 20  # per process; nvcc's parts reserve far more than they use
+_FILE_BLOCKS = (256 << 20) // 512
+_TMP_BYTES = 1 << 30
+_LOG_CHARS = 4000
+_LIMITED = 'ulimit -v "$1"; ulimit -t "$2"; ulimit -f "$3"; ulimit -c 0; shift 3; exec "$@"'
+_SWEEP_AFTER_S = 3600.0
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """What is to be compiled."""
+
+    backend: Backend
+    kernel: Kernel
+    header: str
+    arch: str
+
+
+class Built:
+    """The job's folder with the object in it; gone when the ``with`` block ends."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    @property
+    def path(self) -> Path:
+        """The shared object."""
+        return self._folder / "out" / "kernel.so"
+
+    def move_to(self, target: Path) -> None:
+        """Put the object in its place in one step."""
+        with replacing(target) as part:
+            self.path.replace(part)
+
+    def __enter__(self) -> Built:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        shutil.rmtree(self._folder, ignore_errors=True)
+
+
+def run(
+    job: Job, root: Path, deadline_s: float, stop: threading.Event
+) -> tuple[CompileReport, Built]:
+    """Compile and screen; ``stop`` ends it early (then the status is ``timeout``)."""
+    (root / "jobs").mkdir(parents=True, exist_ok=True)
+    folder = Path(tempfile.mkdtemp(dir=root / "jobs"))
+    built = Built(folder)
+    _write_sources(job, folder)
+    started = time.monotonic()
+    code = _execute(job, folder, deadline_s, stop)
+    seconds = time.monotonic() - started
+    log = (folder / "log").read_bytes()[: 1 << 20].decode("utf-8", "replace")
+    return _judge(job, code, seconds, log, built, deadline_s), built
+
+
+def sweep(root: Path) -> None:
+    """Remove what killed processes left behind."""
+    for folder in (root / "jobs").glob("*"):
+        with contextlib.suppress(FileNotFoundError):
+            if time.time() - folder.stat().st_mtime > _SWEEP_AFTER_S:
+                shutil.rmtree(folder, ignore_errors=True)
+
+
+def _write_sources(job: Job, folder: Path) -> None:
+    (folder / "src").mkdir()
+    (folder / "out").mkdir()
+    (folder / "src" / "header.h").write_text(job.header, encoding="utf-8")
+    source = folder / "src" / f"kernel{job.backend.suffix}"
+    source.write_text(job.kernel.source, encoding="utf-8", errors="replace")
+
+
+def _execute(job: Job, folder: Path, deadline_s: float, stop: threading.Event) -> int | None:
+    """The compiler's exit code, or None if it was killed at its deadline."""
+    command, environment, directory = _command_line(job, folder, deadline_s)
+    with (folder / "log").open("wb") as log:
+        process = subprocess.Popen(
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=subprocess.STDOUT,
+            env=environment,
+            cwd=directory,
+            start_new_session=True,
+        )
+    return _wait(process, time.monotonic() + deadline_s, stop)
+
+
+def _wait(process: subprocess.Popen[bytes], deadline: float, stop: threading.Event) -> int | None:
+    while time.monotonic() < deadline and not stop.is_set():
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            # Short waits, so that close() is heard; Popen polls within them.
+            return process.wait(timeout=min(0.5, max(0.01, deadline - time.monotonic())))
+    # Killing bubblewrap ends its PID namespace; without namespaces the group is all there is.
+    os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
+    return None
+
+
+def _command_line(
+    job: Job, folder: Path, deadline_s: float
+) -> tuple[list[str], dict[str, str] | None, Path]:
+    """Command, environment (None: the jail sets it) and working directory."""
+    toolchain = job.backend.toolchain()
+    inside = not isolation.namespaces_missing()
+    source, out = ("/src", "/out") if inside else (str(folder / "src"), str(folder / "out"))
+    compiler = job.backend.command(job.arch, job.kernel.flags)
+    files = ["-include", "header.h", f"kernel{job.backend.suffix}", "-o", f"{out}/kernel.so"]
+    limits = [str(_MEMORY_KB), str(int(deadline_s) + 1), str(_FILE_BLOCKS)]
+    command = ["/bin/sh", "-c", _LIMITED, "sh", *limits, *compiler, *files]
+    if not inside:
+        return command, dict(toolchain.environment), Path(source)
+    return [*isolation.enter(_jail(toolchain, folder)), *command], None, Path("/")
+
+
+def _jail(toolchain: Toolchain, folder: Path) -> Jail:
+    mounts = (
+        *toolchain.mounts,
+        Mount(Path("/dev/null"), device=True),
+        Mount(folder / "src", "/src"),
+        Mount(folder / "out", "/out", writable=True),
+    )
+    return Jail(mounts, toolchain.environment, tmp_bytes=_TMP_BYTES, directory="/src")
+
+
+def _judge(
+    job: Job, code: int | None, seconds: float, log: str, built: Built, deadline_s: float
+) -> CompileReport:
+    if code is None:
+        reason = f"the compiler was stopped after {deadline_s:g} s"
+        return CompileReport(Status.TIMEOUT, reason, None, seconds)
+    text = _compact(log, built.path.parent.parent)
+    if code != 0 or not built.path.is_file():
+        return CompileReport(
+            Status.COMPILE_ERROR, _first_error(text, code), None, seconds, log=text
+        )
+    if complaint := _screen(job, built.path):
+        return CompileReport(Status.REJECTED, complaint, None, seconds, log=text)
+    return CompileReport(
+        Status.OK, "", None, seconds, resources=job.backend.resources(log), log=_warnings(text)
+    )
+
+
+def _screen(job: Job, path: Path) -> str:
+    try:
+        return job.backend.rules.complaint(read_symbols(path))
+    except ValueError:
+        return "the compiler's output is no shared object of this machine"
+
+
+def _compact(log: str, folder: Path) -> str:
+    """The log without paths of this host, from the first error on, cut to a size fit to be read."""
+    log = re.sub(rf"{re.escape(str(folder))}/(?:src|out)/|/(?:src|out)/", "", log)
+    log = re.sub(r"/tmp/[\w.+-]+", "(temporary file)", log)
+    found = re.search(r"^.*\berror\b", log, re.MULTILINE | re.IGNORECASE)
+    log = log[found.start() :] if found else log
+    return log if len(log) <= _LOG_CHARS else log[:_LOG_CHARS] + "\n(cut)"
+
+
+def _first_error(log: str, code: int) -> str:
+    lines = [line.strip() for line in log.splitlines() if re.search(r"\berror\b", line, re.I)]
+    return lines[0][:300] if lines else f"the compiler ended with code {code} and without a message"
+
+
+def _warnings(log: str) -> str:
+    """What an author should read although it compiled: warnings and the assembler's advice."""
+    lines = [line for line in log.splitlines() if re.search(r"warning|\(C7\d\d\d\)", line)]
+    return "\n".join(lines)[:_LOG_CHARS]

@@ -1,0 +1,87 @@
+// The worker for `cpp` candidates: maps the judge's memory files, calls launch, times it.
+
+#include <stdint.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include <chrono>
+#include <vector>
+
+#include "candidate.hpp"
+
+using namespace kernelevo;
+
+namespace {
+
+constexpr size_t GUARD = 1 << 20;  // address space without access on both sides of every tensor
+
+std::vector<void*> arguments;
+std::vector<unsigned char> evicted;
+
+// Maps one tensor between guards. The judge lays it out so that it ends at the mapping's end.
+void map_buffer(const Request& request, int descriptor) {
+    size_t whole = GUARD + request.span + GUARD;
+    auto* base = static_cast<char*>(
+        mmap(nullptr, whole, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0));
+    if (base == MAP_FAILED) fail(FAULT, "no address space left for the tensors");
+    int access = request.flags & WRITABLE ? PROT_READ | PROT_WRITE : PROT_READ;
+    int kind = MAP_SHARED | MAP_FIXED | MAP_POPULATE;
+    if (mmap(base + GUARD, request.span, access, kind, descriptor, 0) == MAP_FAILED)
+        fail(FAULT, "a tensor could not be mapped");
+    close(descriptor);
+    auto low = reinterpret_cast<uintptr_t>(base);
+    regions.push_back({request.index, low, low + whole, low + GUARD + request.offset});
+    if (arguments.size() <= request.index) arguments.resize(request.index + 1);
+    arguments[request.index] = base + GUARD + request.offset;
+}
+
+// Writes through a buffer larger than the caches.
+void evict() {
+    static unsigned char value = 0;
+    memset(evicted.data(), ++value, evicted.size());
+    asm volatile("" : : "r"(evicted.data()) : "memory");
+}
+
+double timed_call(void* launch) {
+    auto before = std::chrono::steady_clock::now();
+    int code = guarded([&] { return call(launch, arguments); });
+    auto after = std::chrono::steady_clock::now();
+    if (code) {
+        std::string text = "launch returned " + std::to_string(code);
+        fail(LAUNCH_ERROR, text.c_str());
+    }
+    return std::chrono::duration<double, std::milli>(after - before).count();
+}
+
+int nothing() { return 0; }
+
+void run(const Request& request, void* launch) {
+    std::vector<double> times;
+    times.reserve(request.calls);
+    for (uint32_t i = 0; i < request.calls; ++i) {
+        if (request.flags & FLUSH) evict();
+        times.push_back(timed_call(launch));
+    }
+    fflush(nullptr);
+    send_times(times.data(), times.size());
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+    Options options = parse(argc, argv);
+    prepare(options);
+    evicted.assign(options.flush, 0);
+    arguments.reserve(MOST_ARGUMENTS);
+    uint32_t layers = confine(options.confinement);
+    Candidate candidate = guarded([&] { return load(options.object); });
+    send_ready(candidate, layers);
+    Request request;
+    for (int descriptor; receive(request, descriptor);) {
+        if (request.op == BUFFER) map_buffer(request, descriptor);
+        if (request.op == RUN) run(request, candidate.launch);
+        if (request.op == RUN_EMPTY) run(request, reinterpret_cast<void*>(nothing));
+        if (request.op == BUFFER || request.op == BIND) send_done();
+    }
+    _exit(0);
+}
