@@ -62,7 +62,7 @@ class Request:
     op: Op
     index: int = 0
     flags: Flag = Flag.NONE
-    bytes: int = 0
+    nbytes: int = 0
     offset: int = 0
     span: int = 0
     calls: int = 0
@@ -70,7 +70,7 @@ class Request:
 
     def pack(self, serial: int) -> bytes:
         """The frame."""
-        sizes = (self.bytes, self.offset, self.span)
+        sizes = (self.nbytes, self.offset, self.span)
         return _REQUEST.pack(
             self.op, serial, self.index, self.flags, *sizes, self.calls, 0, self.handle
         )

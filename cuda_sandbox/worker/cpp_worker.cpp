@@ -36,7 +36,8 @@ void map_buffer(const Request& request, int descriptor) {
 }
 
 // Writes through a buffer larger than the caches.
-void evict() {
+void evict(size_t bytes) {
+    if (evicted.size() != bytes) evicted.resize(bytes);  // at first use: filling it takes long
     static unsigned char value = 0;
     memset(evicted.data(), ++value, evicted.size());
     asm volatile("" : : "r"(evicted.data()) : "memory");
@@ -55,11 +56,11 @@ double timed_call(void* launch) {
 
 int nothing() { return 0; }
 
-void run(const Request& request, void* launch) {
+void run(const Request& request, void* launch, size_t flush) {
     std::vector<double> times;
     times.reserve(request.calls);
     for (uint32_t i = 0; i < request.calls; ++i) {
-        if (request.flags & FLUSH) evict();
+        if (request.flags & FLUSH) evict(flush);
         times.push_back(timed_call(launch));
     }
     fflush(nullptr);
@@ -71,7 +72,6 @@ void run(const Request& request, void* launch) {
 int main(int argc, char** argv) {
     Options options = parse(argc, argv);
     prepare(options);
-    evicted.assign(options.flush, 0);
     arguments.reserve(MOST_ARGUMENTS);
     uint32_t layers = confine(options.confinement);
     Candidate candidate = guarded([&] { return load(options.object); });
@@ -79,8 +79,8 @@ int main(int argc, char** argv) {
     Request request;
     for (int descriptor; receive(request, descriptor);) {
         if (request.op == BUFFER) map_buffer(request, descriptor);
-        if (request.op == RUN) run(request, candidate.launch);
-        if (request.op == RUN_EMPTY) run(request, reinterpret_cast<void*>(nothing));
+        if (request.op == RUN) run(request, candidate.launch, options.flush);
+        if (request.op == RUN_EMPTY) run(request, reinterpret_cast<void*>(nothing), options.flush);
         if (request.op == BUFFER || request.op == BIND) send_done();
     }
     _exit(0);

@@ -1,0 +1,164 @@
+"""Start and kill the jailed process of a worker."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import select
+import signal
+import socket
+import subprocess
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from cuda_sandbox import isolation
+from cuda_sandbox.backend import Program
+from cuda_sandbox.isolation import Jail, Mount
+
+OUTPUT_BYTES = 1 << 16
+_START_S = 20.0  # bubblewrap itself takes milliseconds
+_STACKS_BYTES = 4 << 30  # address space beyond tensors: libraries, heap, and per thread:
+_THREAD_BYTES = 160 << 20
+_GUARDS_BYTES = 4 << 20  # address space around each tensor
+
+
+class SandboxError(Exception):
+    """The sandbox itself failed: our fault or the machine's, never the candidate's."""
+
+
+class Process:
+    """A running worker: its control socket, what it printed, and the means to end it."""
+
+    def __init__(
+        self, popen: subprocess.Popen[bytes], control: socket.socket, output: int, pid: int
+    ) -> None:
+        self._popen = popen
+        self.control = control
+        self._output = output
+        self.pid = pid
+        self._handle = os.pidfd_open(pid)
+
+    def output(self) -> str:
+        """What was printed so far."""
+        return os.pread(self._output, OUTPUT_BYTES, 0).decode("utf-8", "replace")
+
+    def signal(self, number: signal.Signals) -> None:
+        """Send a signal to the worker; nothing happens if it is gone."""
+        with contextlib.suppress(ProcessLookupError):
+            signal.pidfd_send_signal(self._handle, number)
+
+    def stopped(self) -> bool:
+        """Whether every thread is stopped, or gone."""
+        for status in Path(f"/proc/{self.pid}/task").glob("*/stat"):
+            with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+                # The state follows the name, which is in parentheses and may hold anything.
+                if status.read_bytes().rpartition(b")")[2].split()[0] not in b"TtZX":
+                    return False
+        return True
+
+    def exit_code(self) -> int | None:
+        """How it ended, waiting a moment for the end; None if it goes on without its socket."""
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            return self._popen.wait(timeout=2.0)
+        return None
+
+    def kill(self) -> None:
+        """End the worker, with its whole namespace, and wait until nothing is left."""
+        if self._handle < 0:
+            return
+        self.signal(signal.SIGKILL)
+        self.control.close()
+        try:
+            self._popen.wait(timeout=10.0)
+        except subprocess.TimeoutExpired:
+            self._popen.kill()
+            self._popen.wait()
+        os.close(self._handle)
+        os.close(self._output)
+        self._handle = -1
+
+
+def start(program: Program, candidate: Path, cpus: Sequence[int], memory_bytes: int) -> Process:
+    """Start a worker program in its jail; it loads the candidate at once.
+
+    Raises:
+        SandboxError: it could not be started.
+    """
+    inside = not isolation.namespaces_missing()
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    output = os.memfd_create("output", os.MFD_CLOEXEC)
+    info_read, info_write = os.pipe()
+    arguments = _arguments(program, candidate, cpus, memory_bytes, theirs.fileno(), inside)
+    prefix = _enter(program, candidate, cpus, info_write) if inside else []
+    popen = subprocess.Popen(
+        [*prefix, *arguments],
+        stdin=subprocess.DEVNULL,
+        stdout=output,
+        stderr=output,
+        pass_fds=[theirs.fileno(), info_write],
+        env={} if inside else _environment(program, cpus),
+        start_new_session=True,
+    )
+    theirs.close()
+    os.close(info_write)
+    try:
+        pid = _child(info_read, output) if inside else popen.pid
+        return Process(popen, ours, output, pid)
+    except BaseException:
+        popen.kill()
+        popen.wait()
+        ours.close()
+        os.close(output)
+        raise
+    finally:
+        os.close(info_read)
+
+
+def _environment(program: Program, cpus: Sequence[int]) -> dict[str, str]:
+    threads = {"OMP_NUM_THREADS": str(len(cpus)), "OMP_PROC_BIND": "true"}
+    return {**threads, **program.environment}
+
+
+def _enter(program: Program, candidate: Path, cpus: Sequence[int], info_fd: int) -> list[str]:
+    own = (Mount(program.path, "/worker"), Mount(candidate.resolve(), "/kernel.so"))
+    null = Mount(Path("/dev/null"), device=True)
+    environment = _environment(program, cpus)
+    proc = program.proc and isolation.proc_mountable()
+    jail = Jail((*program.mounts, null, *own), environment, proc=proc)
+    return isolation.enter(jail, first_process=True, info_fd=info_fd)
+
+
+def _arguments(
+    program: Program,
+    candidate: Path,
+    cpus: Sequence[int],
+    memory_bytes: int,
+    control: int,
+    inside: bool,
+) -> list[str]:
+    """The worker's command line; read by ``parse`` in worker/candidate.hpp."""
+    path, kernel = ("/worker", "/kernel.so") if inside else (str(program.path), str(candidate))
+    pairs = [("--control", str(control)), ("--object", kernel)]
+    pairs += [("--cpus", ",".join(map(str, cpus))), ("--flush", str(program.flush_bytes))]
+    if program.bounds_memory:
+        extra = _STACKS_BYTES + _THREAD_BYTES * len(cpus) + program.flush_bytes
+        pairs.append(("--memory", str(memory_bytes + extra)))
+    pairs += [("--write", path) for path in program.writable]
+    readable = ["/"] if inside else [kernel, *(mount.inside for mount in program.mounts)]
+    pairs += [("--read", path) for path in readable]
+    return [path, *(word for pair in pairs for word in pair)]
+
+
+def _child(info: int, output: int) -> int:
+    """The worker's PID, which bubblewrap tells once the jail stands."""
+    text = b""
+    deadline = time.monotonic() + _START_S
+    while not text.rstrip().endswith(b"}"):
+        ready, _, _ = select.select([info], [], [], max(0.0, deadline - time.monotonic()))
+        piece = os.read(info, 4096) if ready else b""
+        if not piece:
+            said = os.pread(output, 2000, 0).decode("utf-8", "replace").strip()
+            raise SandboxError(f"bubblewrap did not start the worker: {said or 'no answer'}")
+        text += piece
+    return isolation.child_pid(text)

@@ -1,0 +1,212 @@
+"""A worker: one candidate's process in its jail, with deadlines, killed whatever it does."""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import os
+import signal
+import socket
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+from cuda_sandbox import wording
+from cuda_sandbox.backend import Backend
+from cuda_sandbox.buffers import Buffers
+from cuda_sandbox.cache import cache_dir as default_cache
+from cuda_sandbox.process import Process, SandboxError, start
+from cuda_sandbox.protocol import REPLY_BYTES, Flag, Kind, Layer, Op, Reply, Request
+from cuda_sandbox.report import CandidateFailure, Status
+
+__all__ = ["MOST_WORKSPACE_BYTES", "SandboxError", "Worker"]
+
+MOST_WORKSPACE_BYTES = 16 << 30
+_MOST_CALLS = 1_000_000
+
+
+class Worker:
+    """The process that holds one candidate; used as a context manager, which starts and kills it.
+
+    ``backend`` is that of the kernel's language, ``object_path`` the compiled object, ``buffers``
+    what is shared with it, ``device`` ``"cpu"`` or ``"cuda:N"``, ``threads`` how many OpenMP
+    threads it has, pinned to that many of our CPUs (None: all). ``deadline_s`` bounds the start
+    and each answer. Every method raises CandidateFailure once the candidate has failed, and
+    SandboxError where the fault is ours.
+    """
+
+    def __init__(
+        self,
+        backend: Backend,
+        object_path: Path,
+        buffers: Buffers,
+        *,
+        device: str = "cpu",
+        threads: int | None = None,
+        deadline_s: float = 30.0,
+        cache_dir: Path | None = None,
+    ) -> None:
+        self._buffers = buffers
+        self._deadline_s = deadline_s
+        self._serial = 0
+        self._program = backend.program(device, cache_dir or default_cache())
+        self._object = object_path
+        self._cpus = sorted(os.sched_getaffinity(0))[:threads]
+        self._process: Process | None = None
+        self.workspace_bytes = 0
+        self.layers: tuple[str, ...] = ()
+
+    def __enter__(self) -> Worker:
+        try:
+            memory = self._buffers.nbytes + MOST_WORKSPACE_BYTES
+            self._process = start(self._program, self._object, self._cpus, memory)
+            ready = self._receive(time.monotonic() + self._deadline_s, "its start")
+            self._accept(ready)
+        except BaseException:
+            self.close()
+            raise
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def bind(self) -> None:
+        """Hand the buffers over, and the workspace the candidate asked for.
+
+        On CUDA the worker then captures one call of ``launch`` and checks the graph's nodes.
+        """
+        self._buffers.set_workspace(self.workspace_bytes)
+        for handover in self._buffers.handovers():
+            self._ask(handover.request, "taking a buffer", handover.descriptor)
+        self._ask(Request(Op.BIND), "the first call of launch")
+
+    def run(self, calls: int, *, flush: bool) -> list[float]:
+        """Call the kernel and return the time of each call in ms, by the worker's own clock.
+
+        ``flush`` empties the caches (L2 on a GPU) before each call.
+        """
+        return self._timed(Op.RUN, calls, flush)
+
+    def run_empty(self, calls: int, *, flush: bool) -> list[float]:
+        """The same with a kernel that does nothing: the overhead that ``run`` contains, in ms."""
+        return self._timed(Op.RUN_EMPTY, calls, flush)
+
+    @contextlib.contextmanager
+    def frozen(self) -> Iterator[None]:
+        """Stop every thread of the worker, so that nobody writes to what is being compared."""
+        process = self._running()
+        process.signal(signal.SIGSTOP)
+        self._await_stop(process)
+        try:
+            yield
+        finally:
+            process.signal(signal.SIGCONT)
+
+    @property
+    def output(self) -> str:
+        """What the candidate printed, cut at 64 KiB; for people to read, never to believe."""
+        return self._running().output()
+
+    @property
+    def pid(self) -> int:
+        """The worker's PID on this host."""
+        return self._running().pid
+
+    def close(self) -> None:
+        """Kill the worker and everything in its namespace; may be called twice."""
+        if self._process is not None:
+            self._process.kill()
+
+    def _running(self) -> Process:
+        if self._process is None:
+            raise SandboxError("the worker has not been started: use it in a with statement")
+        return self._process
+
+    def _accept(self, ready: Reply) -> None:
+        self.layers = tuple(str(layer.name).lower() for layer in Layer if layer & ready.b)
+        if not 0 <= ready.a <= MOST_WORKSPACE_BYTES:
+            most = MOST_WORKSPACE_BYTES >> 30
+            raise CandidateFailure(
+                Status.REJECTED,
+                f"workspace_bytes() asks for {ready.a & (1 << 64) - 1} bytes; at most {most} GiB",
+            )
+        self.workspace_bytes = ready.a
+
+    def _timed(self, op: Op, calls: int, flush: bool) -> list[float]:
+        if not 0 < calls <= _MOST_CALLS:
+            raise ValueError(f"calls must be between 1 and {_MOST_CALLS}, not {calls}")
+        flags = Flag.FLUSH if flush else Flag.NONE
+        deadline = time.monotonic() + self._deadline_s
+        times = list(self._send(Request(op, flags=flags, calls=calls), deadline).times)
+        while len(times) < calls:
+            times += self._expect(self._receive(deadline, "running"), Kind.TIMES).times
+        if len(times) != calls or not all(math.isfinite(t) and t >= 0 for t in times):
+            raise CandidateFailure(Status.CRASHED, "the worker's times make no sense")
+        return times
+
+    def _ask(self, request: Request, doing: str, descriptor: int | None = None) -> None:
+        self._send(request, time.monotonic() + self._deadline_s, doing, descriptor)
+
+    def _send(
+        self, request: Request, deadline: float, doing: str = "running", extra: int | None = None
+    ) -> Reply:
+        """Send one request and return the (first) answer to it."""
+        process = self._running()
+        self._serial += 1
+        frame = request.pack(self._serial)
+        try:
+            process.control.settimeout(max(0.001, deadline - time.monotonic()))
+            if extra is None:
+                process.control.send(frame)
+            else:
+                socket.send_fds(process.control, [frame], [extra])
+        except (BrokenPipeError, ConnectionResetError):
+            raise self._death(doing) from None
+        except TimeoutError:
+            raise self._late(doing) from None
+        wanted = Kind.TIMES if request.calls else Kind.DONE
+        return self._expect(self._receive(deadline, doing), wanted)
+
+    def _receive(self, deadline: float, doing: str) -> Reply:
+        """The next answer, or the failure that it tells of."""
+        process = self._running()
+        try:
+            process.control.settimeout(max(0.001, deadline - time.monotonic()))
+            frame = process.control.recv(REPLY_BYTES + 1)
+        except TimeoutError:
+            raise self._late(doing) from None
+        except ConnectionResetError:
+            frame = b""
+        if not frame:
+            raise self._death(doing)
+        if len(frame) != REPLY_BYTES:
+            raise CandidateFailure(Status.CRASHED, f"the worker spoke out of turn during {doing}")
+        reply = Reply.unpack(frame)
+        if reply.kind in (Kind.FAILED, Kind.CRASHED):
+            names = [tensor.name for tensor in self._buffers.tensors]
+            sizes = [tensor.nbytes for tensor in self._buffers.tensors]
+            raise wording.failure(reply, names, sizes, self.workspace_bytes, doing)
+        return reply
+
+    def _expect(self, reply: Reply, kind: Kind) -> Reply:
+        if reply.kind != kind or reply.serial != self._serial:
+            raise CandidateFailure(Status.CRASHED, "the worker answered what it was not asked")
+        return reply
+
+    def _late(self, doing: str) -> CandidateFailure:
+        return CandidateFailure(
+            Status.TIMEOUT, f"no answer within {self._deadline_s:g} s to {doing}"
+        )
+
+    def _death(self, doing: str) -> CandidateFailure:
+        code = self._running().exit_code()
+        return CandidateFailure(
+            Status.CRASHED, f"the process {wording.ending(code)} during {doing}"
+        )
+
+    def _await_stop(self, process: Process) -> None:
+        deadline = time.monotonic() + self._deadline_s
+        while not process.stopped():
+            if time.monotonic() > deadline:
+                raise self._late("being stopped")
+            time.sleep(0.0002)
