@@ -21,9 +21,7 @@ def failure(
 ) -> CandidateFailure:
     """The failure that a FAILED or CRASHED reply tells of; ``names`` and ``sizes`` of tensors."""
     if reply.kind == Kind.FAILED:
-        status = (
-            _STATUS.get(Failure(reply.code), Status.CRASHED) if _known(reply) else Status.CRASHED
-        )
+        status = _STATUS.get(reply.code, Status.CRASHED)
         return CandidateFailure(status, f"{reply.text} (during {doing})")
     detail = _access(reply, [*names, WORKSPACE], [*sizes, workspace])
     if reply.code == signal.SIGSYS:
