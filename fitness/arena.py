@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
 
 import torch
 
-from cuda_sandbox.buffers import make_buffers
+from cuda_sandbox.backend import Backend
+from cuda_sandbox.buffers import WORKSPACE, Buffers, Region
 from cuda_sandbox.report import CandidateFailure, Status
-from cuda_sandbox.signature import Role, Signature, TensorSpec
+from cuda_sandbox.signature import Signature, TensorSpec
 from fitness.inputs import poison
-
-if TYPE_CHECKING:
-    from cuda_sandbox.buffers import Buffers
 
 
 class Arena:
@@ -28,8 +25,9 @@ class Arena:
         self.device = device
         self.buffers: Buffers = make_buffers(device.type, signature.tensors, device.index or 0)
         self._tensors = {spec.name: self._typed(spec) for spec in signature.tensors}
+        self._workspace: torch.Tensor | None = None
 
-    def _bytes(self, region: object) -> torch.Tensor:
+    def _bytes(self, region: Region) -> torch.Tensor:
         return torch.as_tensor(region, device=self.device)
 
     def _typed(self, spec: TensorSpec) -> torch.Tensor:
@@ -37,12 +35,19 @@ class Arena:
         return raw.view(getattr(torch, spec.dtype)).view(spec.shape)
 
     def write(self, contents: Mapping[str, torch.Tensor]) -> None:
-        """Put ``contents`` (by argument name) into the arguments; poison outputs."""
+        """Put ``contents`` (by argument name) into the arguments; poison outputs and workspace."""
         for spec in self.signature.arguments:
             self._tensors[spec.name].copy_(contents[spec.name])
         for spec in self.signature.outputs:
             poison(self._tensors[spec.name])
+        if self._workspace is not None:
+            poison(self._workspace)
         self.settle()
+
+    def take_workspace(self) -> None:
+        """Poison the workspace too from now on: the one that a worker was just bound with."""
+        region = self.buffers.region(WORKSPACE)
+        self._workspace = self._bytes(region) if region.nbytes else None
 
     def settle(self) -> None:
         """Wait until the device has done what this process asked of it."""
@@ -58,17 +63,14 @@ class Arena:
         for spec in self.signature.arguments:
             if not _same_bytes(self._tensors[spec.name], contents[spec.name]):
                 raise CandidateFailure(Status.HACK, f"changed its {spec.role} {spec.name}")
-        for spec in self.signature.tensors:
-            for side, zone in zip(("before", "after"), self.buffers.guards(spec.name), strict=True):
-                if not bool((self._bytes(zone) == self.buffers.canary).all()):
-                    what = "output" if spec.role is Role.OUTPUT else str(spec.role)
-                    raise CandidateFailure(
-                        Status.HACK, f"wrote out of bounds, {side} {what} {spec.name}"
-                    )
+        damaged = self.buffers.damaged()
+        if damaged:
+            raise CandidateFailure(Status.HACK, f"wrote out of bounds of {', '.join(damaged)}")
 
     def close(self) -> None:
         """Free the buffers."""
         self._tensors.clear()
+        self._workspace = None
         self.buffers.close()
 
 

@@ -85,7 +85,6 @@ class Trial:
 
     def _call(self, content: Content, *, flush: bool) -> tuple[Reading, tuple[Tensor, ...]]:
         self._arena.write(content.leaves)
-        self._worker.poison_workspace()
         started = time.perf_counter()
         (worker_ms,) = self._worker.run(1, flush=flush)
         judge_ms = (time.perf_counter() - started) * 1e3
