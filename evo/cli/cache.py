@@ -2,22 +2,9 @@
 
 from __future__ import annotations
 
-import shutil
-from collections.abc import Iterator
-from pathlib import Path
-
 import click
 
-from cuda_sandbox.cache import cache_dir
-
-
-def sizes(folder: Path) -> Iterator[tuple[str, int, int]]:
-    """Each entry of the cache folder as ``(name, files, bytes)``, largest first."""
-    entries = []
-    for entry in folder.iterdir() if folder.is_dir() else ():
-        files = [path for path in (entry, *entry.rglob("*")) if path.is_file()]
-        entries.append((entry.name, len(files), sum(path.stat().st_size for path in files)))
-    yield from sorted(entries, key=lambda row: -row[2])
+from cuda_sandbox import cache
 
 
 def human(size: int) -> str:
@@ -35,15 +22,17 @@ def human(size: int) -> str:
 def command(clear: bool) -> None:
     """Show what the cache holds, or delete it.
 
-    Runs do not need the cache to be shown or continued: it only saves time.
+    It only saves time: no run needs it to be shown or continued. KERNELEVO_CACHE moves it,
+    KERNELEVO_CACHE_MB limits the compiled objects.
     """
-    folder = cache_dir()
-    rows = list(sizes(folder))
     if clear:
-        shutil.rmtree(folder, ignore_errors=True)
-        click.echo(f"cleared {human(sum(row[2] for row in rows))} from {folder}")
+        click.echo(f"freed {human(cache.clear())} in {cache.cache_dir()}")
         return
-    click.echo(f"{folder} (KERNELEVO_CACHE moves it)")
-    total = ("all", sum(row[1] for row in rows), sum(row[2] for row in rows))
-    for name, files, size in (*rows, total):
-        click.echo(f"  {name:<24}{files:>7} files {human(size):>9}")
+    found = cache.entries()
+    click.echo(f"{cache.cache_dir()} (objects are kept to {human(cache.limit_bytes())})")
+    for entry in (*found, cache.CacheEntry("all", *_totals(found))):
+        click.echo(f"  {entry.name:<24}{entry.files:>7} files {human(entry.bytes):>9}")
+
+
+def _totals(found: tuple[cache.CacheEntry, ...]) -> tuple[int, int]:
+    return sum(entry.files for entry in found), sum(entry.bytes for entry in found)

@@ -83,19 +83,48 @@ def deep_torch_finding() -> Finding:
 
 def compiler_findings() -> Iterator[Finding]:
     """The compilers of the backends, and the sanitizers and profilers."""
-    tools = {
-        "g++": "CPU kernels need g++ or clang++: apt install g++",
-        "clang++": "only needed where there is no g++",
-        "nvcc": "CUDA kernels need it: install the CUDA toolkit, put its bin/ folder on PATH",
-        "compute-sanitizer": "CUDA winners are certified without it, and the certificate says so",
-        "ncu": "no profiler figures for CUDA kernels",
+    from cuda_sandbox.toolchain import cuda_toolkit, host_compiler
+
+    toolkit = cuda_toolkit()
+    yield _tool(
+        "C++ compiler", host_compiler(), "CPU kernels need g++ or clang++ (or CXX): apt install g++"
+    )
+    yield _tool(
+        "nvcc",
+        str(toolkit / "bin/nvcc") if toolkit else None,
+        "CUDA kernels need it: install the CUDA toolkit; put nvcc on PATH or set CUDA_HOME",
+    )
+    for name, remedy in {
+        "compute-sanitizer": "part of the CUDA toolkit; without it certificates say `not run`",
+        "ncu": "part of the CUDA toolkit; without it there are no profiler figures",
+    }.items():
+        inside = shutil.which(name, path=str(toolkit / "bin")) if toolkit else None
+        yield _tool(name, shutil.which(name) or inside, remedy)
+
+
+def _tool(name: str, path: str | None, remedy: str) -> Finding:
+    if path is None:
+        return Finding("tools", name, "missing", "not found", remedy)
+    return Finding("tools", name, "ok", f"{_tool_version(path)}, {path}")
+
+
+def isolation_findings() -> Iterator[Finding]:
+    """The walls between a candidate and this machine."""
+    from cuda_sandbox.isolation import isolation_layers
+
+    layers = isolation_layers()
+    remedies = {
+        "namespaces": "allow user namespaces (sysctl kernel.unprivileged_userns_clone=1, and "
+        "kernel.apparmor_restrict_unprivileged_userns=0 on Ubuntu), or in a container its options",
+        "seccomp": "a kernel built with CONFIG_SECCOMP_FILTER",
+        "landlock": "Linux 5.13 or newer, with landlock among its security modules",
     }
-    for name, remedy in tools.items():
-        path = shutil.which(name)
-        if path is None:
-            yield Finding("tools", name, "missing", "not on PATH", remedy)
+    for name in ("namespaces", "seccomp", "landlock", "rlimits", "no_new_privs"):
+        if getattr(layers, name):
+            yield Finding("isolation", name, "ok", "stands")
         else:
-            yield Finding("tools", name, "ok", f"{_tool_version(path)} at {path}")
+            why = layers.missing.get(name, "not available")
+            yield Finding("isolation", name, "missing", why, remedies.get(name, "a newer kernel"))
 
 
 def key_findings() -> Iterator[Finding]:
@@ -111,10 +140,10 @@ def key_findings() -> Iterator[Finding]:
 
 def storage_findings() -> Iterator[Finding]:
     """The cache folder and the room on the disks of the cache and of this folder."""
-    from cuda_sandbox.cache import cache_dir
-    from evo.cli.cache import human, sizes
+    from cuda_sandbox.cache import cache_dir, entries
+    from evo.cli.cache import human
 
-    used = sum(size for _, _, size in sizes(cache_dir()))
+    used = sum(entry.bytes for entry in entries())
     yield Finding("storage", "cache", "ok", f"{human(used)} in {cache_dir()}")
     for name, folder in {"cache disk": cache_dir(), "runs disk": Path.cwd()}.items():
         free = shutil.disk_usage(_existing(folder)).free
@@ -149,7 +178,7 @@ def abilities(findings: list[Finding]) -> dict[str, bool]:
     judged = "torch" in ok
     cuda = any(finding.area == "devices" and finding.state == "ok" for finding in findings)
     return {
-        "compile and judge CPU kernels": judged and bool(ok & {"g++", "clang++"}),
+        "compile and judge CPU kernels": judged and "C++ compiler" in ok,
         "compile CUDA kernels": "nvcc" in ok,
         "judge CUDA kernels": judged and cuda and "nvcc" in ok,
         "certify with compute-sanitizer": cuda and "compute-sanitizer" in ok,
@@ -161,6 +190,7 @@ def examine(deep: bool) -> list[Finding]:
     findings = [
         *python_findings(),
         *compiler_findings(),
+        *isolation_findings(),
         *key_findings(),
         *storage_findings(),
     ]
