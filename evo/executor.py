@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Protocol
 
+from cuda_sandbox.errors import UserError
 from cuda_sandbox.kernel import Kernel
 from fitness.evaluation import Evaluation
 
@@ -27,13 +28,21 @@ class Job:
     rivals: tuple[Kernel, ...] = ()
 
 
+class JobFailed(UserError):
+    """There is no verdict: we or the machine failed, never the candidate. The message says how."""
+
+    exit_code = 70
+
+
 class Executor(Protocol):
     """Runs jobs on whatever devices it was made with.
 
-    A future's exception means that we (or the machine) failed, never the candidate.
+    ``hardware`` names what the figures are measured on, as ``Evaluation.device`` does: all devices
+    of an executor are of one kind. A future's exception is JobFailed.
     """
 
     devices: tuple[str, ...]
+    hardware: str
 
     def submit(self, job: Job) -> Future[Evaluation]:
         """Queue ``job``; returns at once."""

@@ -77,6 +77,11 @@ class Recorder(Store):
             self._set("best", identity)
             self._event("best", identity, detail)
 
+    def forget_best(self) -> None:
+        """Record that no individual is the fastest: the one that was has been demoted."""
+        with self._transaction():
+            self._db.execute("delete from meta where key = 'best'")
+
     def add_event(self, kind: str, subject: str = "", **detail: Any) -> None:
         """Record something that happened; ``detail`` holds JSON values."""
         with self._transaction():
@@ -116,6 +121,15 @@ class Recorder(Store):
             texts = (call.author, call.model, call.state, prompt, reply)
             usage = astuple(call.usage)
             self._insert("calls", (call.key, self._next(), self.elapsed(), *texts, *usage))
+
+    def has(self, identity: str) -> bool:
+        """Whether an individual of that id was born."""
+        return bool(self.rows("select 1 from individuals where id = ?", (identity,)))
+
+    def demoted(self, digest: str) -> bool:
+        """Whether a kernel was tried for a certificate on some hardware and failed."""
+        query = "select 1 from evaluations where digest=? and purpose='certify' and status != 'ok'"
+        return bool(self.rows(query, (digest,)))
 
     def reply(self, key: str) -> tuple[str, ...] | None:
         """The reply recorded for a call in its parts, if the call was made."""

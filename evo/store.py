@@ -6,7 +6,7 @@ import difflib
 import json
 import sqlite3
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Self
@@ -158,6 +158,12 @@ class Store:
             row = self._db.execute(f"select at from {table} order by seq desc limit 1").fetchone()
             latest = max(latest, row[0] if row else 0.0)
         return latest
+
+    def rows(
+        self, query: str, values: Mapping[str, Any] | Sequence[Any] = ()
+    ) -> list[tuple[Any, ...]]:
+        """The rows of a query of your own over the tables of ``evo.schema``."""
+        return self._db.execute(query, values).fetchall()
 
     def _parts(self, blobs: str) -> tuple[str, ...]:
         return tuple(self._text(blob) for blob in json.loads(blobs))

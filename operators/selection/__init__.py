@@ -81,7 +81,7 @@ _OURS = ("individuals", "k", "fit_attr")
 
 def _try_out(name: str, select: Select) -> None:
     """Run ``select`` once on three stand-ins, so that a bad value is found before the run."""
-    from operators.selection._chance import chance
+    from operators.chance import chance
 
     trio: Sequence[Any] = [
         SimpleNamespace(fitness=_StandIn(value), evaluation=None) for value in (1.0, 2.0, 3.0)

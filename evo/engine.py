@@ -1,0 +1,140 @@
+"""The search: islands side by side until the budget is spent, then the winner is certified."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass, replace
+
+from cuda_sandbox.kernel import Kernel
+from evo.budget import Budget
+from evo.champion import Champion, contenders, final
+from evo.config import RunConfig
+from evo.docket import Docket
+from evo.executor import Executor
+from evo.individual import Individual
+from evo.island import Island
+from evo.memory import Memory
+from evo.recorder import Recorder
+from evo.records import State
+from evo.studio import Staff, Studio
+from evo.timeline import Timeline
+from evo.toolbox import build
+from evo.watch import Watch
+from evo.world import World
+from fitness.evaluation import Evaluation
+from operators.author import Brief
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """How a run ended: the certified winner with its certificate, or why there is none."""
+
+    winner: Individual | None
+    certificate: Evaluation | None
+    reason: str
+
+
+class Engine:
+    """Runs one sitting of a run: from wherever its record stands to the end of its budget."""
+
+    def __init__(
+        self,
+        config: RunConfig,
+        brief: Brief,
+        staff: Staff,
+        executor: Executor,
+        recorder: Recorder,
+        watch: Watch,
+    ) -> None:
+        self.budget = Budget(config.budget, recorder.spent())
+        self._recorder = recorder
+        self._watch = watch
+        self._docket = Docket(executor, recorder, self.budget)
+        self._hardware = executor.hardware
+        memory = Memory(recorder, executor.hardware)
+        studio = Studio(brief, staff, recorder, memory, self.budget)
+        self.world = World(
+            config,
+            brief.header,
+            build(config, studio, self._docket),
+            recorder,
+            memory,
+            self.budget,
+            Timeline(recorder, self.budget, config.population.islands),
+            Champion(recorder, watch),
+            watch,
+        )
+
+    async def run(self) -> Outcome:
+        """Evolve all islands, then certify. Raises what an author or a machine's failure raises."""
+        await self._recall_champion()
+        islands = [Island(n, self.world) for n in range(self.world.config.population.islands)]
+        try:
+            async with asyncio.TaskGroup() as group:
+                for island in islands:
+                    group.create_task(island.evolve())
+        except BaseExceptionGroup as group:
+            raise _cause(group) from group
+        return await self._conclude()
+
+    async def _recall_champion(self) -> None:
+        """The best of earlier sittings; judged again where that was on other hardware."""
+        best = self._recorder.info.best
+        if best is None:
+            return
+        individual = self._recorder.individual(best)
+        evaluation = await self._docket.evaluate(individual.kernel, individual.digest)
+        if evaluation is not None and not self._recorder.demoted(individual.digest):
+            individual.judged(evaluation, self.world.config.fitness.baseline)
+            self.world.champion.restore(individual)
+
+    async def _conclude(self) -> Outcome:
+        """Certify the best; one that fails is demoted, and the next best takes its place."""
+        ended = self.budget.exhausted() or "all generations are done"
+        ranked = contenders(self._recorder, self._hardware)
+        demoted: set[str] = set()
+        while best := final(ranked, demoted):
+            winner = self._recorder.individual(best.id)
+            winner.judged(best.evaluation, self.world.config.fitness.baseline)
+            self._watch.say(f"certifying {winner.id}")
+            certificate = await self._docket.certify(
+                winner.kernel, winner.digest, self._rivals(winner)
+            )
+            if certificate is None:
+                return self._end(Outcome(None, None, f"{ended}; {winner.id} was not certified"))
+            if certificate.correct:
+                return self._end(Outcome(winner, certificate, ended))
+            demoted.add(winner.digest)
+            self._demote(winner, certificate)
+        return self._end(Outcome(None, None, f"{ended}; no kernel was accepted"))
+
+    def _rivals(self, winner: Individual) -> tuple[Kernel, ...]:
+        """The accepted ones among its parents."""
+        parents = (self._recorder.individual(parent) for parent in winner.birth.parents)
+        return tuple(parent.kernel for parent in parents if parent.fitness.valid)
+
+    def _demote(self, loser: Individual, certificate: Evaluation) -> None:
+        reason = f"{certificate.status}: {certificate.reason}"
+        self._recorder.add_event("demoted", loser.id, reason=reason)
+        self._recorder.forget_best()
+        self._watch.say(f"{loser.id} was not certified ({reason}); the next best takes its place")
+
+    def _end(self, outcome: Outcome) -> Outcome:
+        winner = outcome.winner
+        if winner is not None:
+            (speedup,) = winner.fitness.values
+            self._recorder.set_best(winner.id, speedup=speedup)
+        info = replace(
+            self._recorder.info,
+            state=State.FINISHED,
+            winner=winner.id if winner else None,
+            outcome=outcome.reason,
+        )
+        self._recorder.set_info(info)
+        return outcome
+
+
+def _cause(group: BaseExceptionGroup[BaseException]) -> BaseException:
+    """The first failure behind a group of them: the others are its consequences."""
+    first = group.exceptions[0]
+    return _cause(first) if isinstance(first, BaseExceptionGroup) else first

@@ -1,0 +1,218 @@
+"""One island: parents are selected, children are born and judged, the fittest stay."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from evo.champion import place
+from evo.individual import Birth, Individual
+from evo.planning import Planner
+from evo.records import Generation, Step
+from evo.survival import accepted, survivors
+from evo.world import World
+from operators import variation
+from operators.chance import chance
+from operators.variation import Child, Order
+from operators.variation.repair import BEYOND_REPAIR
+
+BARREN = 5  # generations in a row that bring no new kernel, after which an island rests
+
+
+@dataclass(slots=True)
+class Brood:
+    """A generation while its children are being born."""
+
+    generation: Generation
+    members: dict[str, Individual]  # who may be a parent, by id
+    group: asyncio.TaskGroup
+    born: list[Individual] = field(default_factory=list)
+
+
+class Island:
+    """A population with a loop of its own; it shares judges and authors, and waits for no other."""
+
+    def __init__(self, number: int, world: World) -> None:
+        self.number = number
+        self.population: list[Individual] = []
+        self._world = world
+        self._planner = Planner(world.config, world.toolbox)
+
+    async def evolve(self) -> None:
+        """Generation after generation, until the budget is spent or nothing new comes."""
+        upcoming, barren = await self._recall(), 0
+        while generation := await self._world.timeline.begin(self.number, upcoming):
+            self._world.watch.begun(generation)
+            refusals = self._world.budget.refusals
+            guests = await self._members(generation.migrants)
+            offspring = await self._breed(generation, accepted([*self.population, *guests]))
+            if self._world.budget.refusals > refusals:
+                return  # cut short: it is completed when the run goes on with a larger budget
+            self._close(generation, [*guests, *offspring])
+            barren = 0 if self._any_new(offspring, generation) else barren + 1
+            if barren == BARREN:
+                self._rest()
+                return
+            upcoming += 1
+
+    def _rest(self) -> None:
+        message = f"island {self.number} rests: no new kernel in {BARREN} generations"
+        self._world.recorder.add_event("rest", str(self.number))
+        self._world.watch.say(message)
+
+    async def _recall(self) -> int:
+        """Take the population up where it was left; the number of the generation to begin."""
+        last = self._world.timeline.last(self.number)
+        if last is None:
+            return 0
+        members = await self._members(last.survivors or ())
+        self.population = accepted(members)
+        return last.number + 1
+
+    async def _members(self, ids: Sequence[str]) -> list[Individual]:
+        """Copies of individuals in the store, judged on this hardware if they were not yet."""
+        recorder, clone = self._world.recorder, self._world.toolbox.clone
+        found = [recorder.individual(identity) for identity in ids]
+        members = [clone(one) for one in found if not recorder.demoted(one.digest)]
+        await asyncio.gather(*(self._judge(member) for member in members))
+        return members
+
+    async def _breed(self, generation: Generation, pool: list[Individual]) -> list[Individual]:
+        """All children of a generation. Where there are no parents, ports come first."""
+        if pool:
+            steps = self._phase(generation, 0, lambda rng: self._planner.offspring(rng, pool))
+            return await self._carry_out(generation, steps, pool)
+        steps = self._phase(generation, 0, lambda _: self._planner.ports())
+        ports = await self._carry_out(generation, steps, [])
+        found = accepted(ports)
+        steps = self._phase(
+            generation, 1, lambda rng: self._planner.filling(rng, found, len(ports))
+        )
+        return ports + await self._carry_out(generation, steps, found)
+
+    def _phase(
+        self, generation: Generation, number: int, plan: Callable[[random.Random], list[Step]]
+    ) -> Sequence[Step]:
+        """The steps as planned and recorded earlier, or planned and recorded now."""
+        recorder, place = self._world.recorder, (generation.island, generation.number)
+        phases = recorder.plan(*place)
+        if number < len(phases):
+            return phases[number]
+        with chance(self._seed(generation, f"plan {number}")) as rng:
+            steps = plan(rng)
+        recorder.add_phase(*place, steps)
+        return steps
+
+    def _seed(self, generation: Generation, purpose: str) -> str:
+        seed = self._world.config.seed
+        return f"{seed}/{generation.island}/{generation.number}/{purpose}"
+
+    async def _carry_out(
+        self, generation: Generation, steps: Sequence[Step], parents: Sequence[Individual]
+    ) -> list[Individual]:
+        """All steps at once; children in the order of their slots."""
+        members = {parent.id: parent for parent in parents}
+        async with asyncio.TaskGroup() as group:
+            brood = Brood(generation, members, group)
+            for step in steps:
+                group.create_task(self._step(brood, step))
+        return sorted(brood.born, key=lambda one: place(one.id))
+
+    async def _step(self, brood: Brood, step: Step) -> None:
+        """One act of variation. A mutation that nobody has an idea for becomes tuning."""
+        delivered = await self._vary(brood, step)
+        stand_in = self._planner.stand_in(step)
+        if not delivered and stand_in is not None:
+            await self._vary(brood, stand_in)
+
+    async def _vary(self, brood: Brood, step: Step) -> int:
+        delivered = 0
+
+        def deliver(child: Child) -> None:
+            nonlocal delivered
+            delivered += 1
+            slot = str(step.slot + child.seat)
+            brood.group.create_task(self._raise(brood, step.operator, slot, step.parents, child))
+
+        parents = [brood.members[parent] for parent in step.parents]
+        order = self._order(brood.generation, f"{step.slot}/{step.operator}", parents)
+        await variation.operator(step.operator).vary(self._world.toolbox, order, deliver)
+        return delivered
+
+    def _order(self, generation: Generation, key: str, parents: Sequence[Individual]) -> Order:
+        memory, header = self._world.memory, self._world.header
+        full_key = f"{generation.island}-{generation.number}-{key}"
+        return Order(
+            full_key,
+            tuple(memory.specimen(parent) for parent in parents),
+            self._planner.counts,
+            random.Random(f"{self._world.config.seed}/{full_key}"),
+            generation.horizon,
+            lambda kernel: memory.known(kernel.digest(header), generation.horizon),
+        )
+
+    async def _raise(
+        self, brood: Brood, operator: str, slot: str, parents: tuple[str, ...], child: Child
+    ) -> None:
+        """A child is born, judged, and mended if it failed, each attempt being an individual."""
+        individual = await self._birth(brood, operator, slot, parents, child)
+        for attempt in range(1, self._world.config.variation.repairs + 1):
+            mended = await self._mend(brood, individual, f"{slot}r{attempt}")
+            if mended is None:
+                return
+            individual = mended
+
+    async def _mend(self, brood: Brood, failed: Individual, slot: str) -> Individual | None:
+        if failed.evaluation is None or failed.evaluation.status in BEYOND_REPAIR:
+            return None
+        children: list[Child] = []
+        order = self._order(brood.generation, slot, [failed])
+        await variation.operator("repair").vary(self._world.toolbox, order, children.append)
+        if not children:
+            return None
+        return await self._birth(brood, "repair", slot, (failed.id,), children[0])
+
+    async def _birth(
+        self, brood: Brood, operator: str, slot: str, parents: tuple[str, ...], child: Child
+    ) -> Individual:
+        """The individual with its verdict; recorded, unless an interrupted sitting did so."""
+        island, number = brood.generation.island, brood.generation.number
+        identity = f"{island}-{number}-{slot}"
+        birth = Birth(island, number, operator, child.author, parents, child.idea, child.note)
+        digest = child.kernel.digest(self._world.header)
+        individual = Individual(identity, child.kernel, digest, birth)
+        if not self._world.recorder.has(identity):
+            self._world.recorder.add_individual(individual)
+        await self._judge(individual)
+        brood.born.append(individual)
+        self._world.watch.judged(individual)
+        return individual
+
+    async def _judge(self, individual: Individual) -> None:
+        """Get the verdict; without one (the budget) the individual has no fitness."""
+        world = self._world
+        individual.evaluation = None
+        del individual.fitness.values
+        evaluation = await world.toolbox.evaluate(individual.kernel, individual.digest)
+        if evaluation is None:
+            return
+        individual.judged(evaluation, world.config.fitness.baseline)
+        world.champion.consider(individual)
+
+    def _any_new(self, offspring: Sequence[Individual], generation: Generation) -> bool:
+        known = self._world.memory.known
+        return any(not known(child.digest, generation.horizon) for child in offspring)
+
+    def _close(self, generation: Generation, arrivals: Sequence[Individual]) -> None:
+        """Who survives, and whose copies leave."""
+        world, settings = self._world, self._world.config.population
+        with chance(self._seed(generation, "survivors")):
+            select = world.toolbox.select
+            self.population = survivors(
+                self.population, arrivals, settings.size, settings.elite, select
+            )
+        migrants = world.toolbox.migrate(self.number, generation.number, self.population)
+        world.timeline.close(generation, self.population, migrants)
+        world.watch.closed(generation, self.population)

@@ -1,0 +1,110 @@
+"""What authors may know of a run: the ideas behind a kernel, and what was tried and how it went."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from typing import Any
+
+from evo.individual import Individual
+from evo.store import Store, unpacked
+from operators.author import Specimen, Tried
+from operators.idea import Category, Idea
+
+LIMIT = 64  # ideas that an author is told of
+REASON = 200  # characters of a failure's reason
+
+_ANCESTRY = """
+with recursive line (seq, depth) as (
+    select seq, 0 from individuals where id = ?
+    union all
+    select p.parent, depth + 1 from line join parents p on p.child = line.seq and p.place = 0
+)
+select d.text, d.category, d.author from line join individuals i on i.seq = line.seq
+    join ideas d on d.id = i.idea order by depth desc
+"""
+_TRIED = """
+select d.text, d.category, d.author, i.island, i.generation, e.status, e.speedup, f.speedup,
+       case e.status when 'ok' then null else e.record end
+from individuals i join ideas d on d.id = i.idea join kernels k on k.id = i.kernel
+     join evaluations e on e.digest = k.digest and e.hardware = :hardware and e.purpose = 'search'
+     left join parents p on p.child = i.seq and p.place = 0
+     left join individuals m on m.seq = p.parent left join kernels l on l.id = m.kernel
+     left join evaluations f
+         on f.digest = l.digest and f.hardware = :hardware and f.purpose = 'search'
+"""
+_HERE = """
+where i.seq in (select child from parents where parent =
+    (select seq from individuals where id = :parent)) order by i.generation desc, i.id limit :limit
+"""
+_ON_ISLAND = """
+where i.island = :island and i.generation <= :generation
+order by i.generation desc, i.id limit :limit
+"""
+_KNOWN = """
+select i.island, min(i.generation) from kernels k join individuals i on i.kernel = k.id
+where k.digest = ? group by i.island
+"""
+
+
+class Memory:
+    """Answers within a horizon: for each island the last generation that may be known of.
+
+    So an answer depends on what is recorded for the generation that asks, not on how far the other
+    islands happen to be.
+    """
+
+    def __init__(self, store: Store, hardware: str) -> None:
+        self._store = store
+        self._hardware = hardware
+
+    def specimen(self, individual: Individual) -> Specimen:
+        """An individual as authors see it; it must have been judged."""
+        assert individual.evaluation is not None
+        rows = self._store.rows(_ANCESTRY, (individual.id,))
+        ancestry = tuple(_idea(row) for row in rows)
+        return Specimen(individual.id, individual.kernel, individual.evaluation, ancestry)
+
+    def known(self, digest: str, horizon: tuple[int, ...]) -> bool:
+        """Whether a kernel of this digest was born within the horizon."""
+        rows = self._store.rows(_KNOWN, (digest,))
+        return any(generation <= horizon[island] for island, generation in rows)
+
+    def tried(self, parent: str, horizon: tuple[int, ...]) -> tuple[Tried, ...]:
+        """Ideas tried on ``parent``, then the latest of elsewhere, each with its best outcome."""
+        values = {"hardware": self._hardware, "parent": parent, "limit": LIMIT}
+        here = [
+            row for row in self._store.rows(_TRIED + _HERE, values) if row[4] <= horizon[row[3]]
+        ]
+        elsewhere: list[tuple[Any, ...]] = []
+        for island, generation in enumerate(horizon):
+            place = {"island": island, "generation": generation, "limit": LIMIT // len(horizon)}
+            elsewhere += self._store.rows(_TRIED + _ON_ISLAND, values | place)
+        told = _digested(here, here=True)
+        texts = {attempt.idea.text for attempt in told}
+        others = [one for one in _digested(elsewhere, here=False) if one.idea.text not in texts]
+        return tuple((told + others)[:LIMIT])
+
+
+def _digested(rows: Iterable[tuple[Any, ...]], here: bool) -> list[Tried]:
+    best: dict[tuple[str, str], Tried] = {}
+    for row in rows:
+        attempt = _attempt(row, here)
+        before = best.setdefault(row[:2], attempt)
+        if (attempt.gain or 0.0) > (before.gain or 0.0):
+            best[row[:2]] = attempt
+    return list(best.values())
+
+
+def _attempt(row: tuple[Any, ...], here: bool) -> Tried:
+    status, speedup, before, record = row[5:]
+    gain = speedup / before if speedup and before else None
+    outcome = status
+    if record is not None and (reason := json.loads(unpacked(record))["reason"]):
+        outcome = f"{status}: {reason[:REASON]}"
+    return Tried(_idea(row), outcome, gain, here)
+
+
+def _idea(row: tuple[Any, ...]) -> Idea:
+    text, category, author = row[:3]
+    return Idea(text, Category(category), author)

@@ -1,0 +1,185 @@
+"""Where authors work: draws who is asked, tells what may be known, records every reply first."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from cuda_sandbox.kernel import Kernel
+from evo.budget import Budget
+from evo.memory import Memory
+from evo.recorder import Recorder
+from evo.records import Call
+from operators.author import Author, Brief, Draft, NoFamily
+from operators.idea import Category, Idea
+from operators.variation import Order, Written
+
+Ask = Callable[[Author, random.Random], Awaitable[Sequence[Any]]]
+
+
+@dataclass(frozen=True, slots=True)
+class Staff:
+    """The authors with their weights, and the run's seed."""
+
+    authors: tuple[Author, ...]
+    weights: tuple[float, ...]
+    seed: int
+
+    def order(self, rng: random.Random) -> list[Author]:
+        """All authors, the one drawn by weight first."""
+        first = rng.choices(self.authors, self.weights)[0]
+        return [first, *(author for author in self.authors if author is not first)]
+
+    def of(self, name: str, rng: random.Random) -> list[Author]:
+        """All authors, the one called ``name`` first."""
+        named = [author for author in self.authors if author.name == name]
+        return [*named, *(author for author in self.order(rng) if author not in named)]
+
+
+class Studio:
+    """The authors as the toolbox calls them. A call that is on record is answered from there.
+
+    Where the budget grants no call the answer is empty, and is not recorded.
+    """
+
+    def __init__(
+        self, brief: Brief, staff: Staff, recorder: Recorder, memory: Memory, budget: Budget
+    ) -> None:
+        self._brief = brief
+        self._staff = staff
+        self._recorder = recorder
+        self._memory = memory
+        self._budget = budget
+
+    async def port(self, order: Order) -> list[Written]:
+        """Plain first kernels. Raises NoFamily if no author serves the task."""
+        count = order.counts.ports
+        return await self._drafts(
+            f"{order.key}/port",
+            {"count": count},
+            lambda author, rng: author.port(self._brief, count, rng),
+        )
+
+    async def ideate(self, order: Order) -> list[Idea]:
+        """Ideas for the one parent."""
+        (parent,), count = order.parents, order.counts.ideas
+        tried = self._memory.tried(parent.id, order.horizon)
+        reply = await self._reply(
+            f"{order.key}/ideate",
+            {"parent": parent.id, "count": count, "tried": len(tried)},
+            lambda author, rng: author.ideate(self._brief, parent, tried, count, rng),
+            _ideas_to_parts,
+        )
+        return [_idea(data) for data in json.loads(reply[0])["ideas"][:count]] if reply else []
+
+    async def implement(self, order: Order, place: int, idea: Idea) -> list[Written]:
+        """Implementations of an idea on the one parent; whoever had it is asked first."""
+        (parent,), branches = order.parents, order.counts.branches
+        drafts = await self._drafts(
+            f"{order.key}/implement/{place}",
+            {"parent": parent.id, "idea": idea.text, "branches": branches},
+            lambda author, rng: author.implement(self._brief, parent, idea, branches, rng),
+            asked_first=idea.author,
+        )
+        return drafts[:branches]
+
+    async def mate(self, order: Order) -> list[Written]:
+        """Kernels that join two parents."""
+        mother, father = order.parents
+        drafts = await self._drafts(
+            f"{order.key}/cross",
+            {"parents": [mother.id, father.id]},
+            lambda author, rng: author.cross(self._brief, (mother, father), rng),
+        )
+        return drafts[: order.counts.branches]
+
+    async def repair(self, order: Order) -> list[Written]:
+        """Kernels that mend the one parent, which failed."""
+        (failed,) = order.parents
+        return await self._drafts(
+            f"{order.key}/repair",
+            {"failed": failed.id},
+            lambda author, rng: author.repair(self._brief, failed, rng),
+        )
+
+    async def _drafts(
+        self, key: str, request: dict[str, Any], ask: Ask, asked_first: str = ""
+    ) -> list[Written]:
+        reply = await self._reply(key, request, ask, _drafts_to_parts, asked_first)
+        return _drafts_from_parts(reply) if reply else []
+
+    async def _reply(
+        self,
+        key: str,
+        request: dict[str, Any],
+        ask: Ask,
+        to_parts: Callable[[str, Sequence[Any]], tuple[str, ...]],
+        asked_first: str = "",
+    ) -> tuple[str, ...] | None:
+        recorded = self._recorder.reply(key)
+        if recorded is not None:
+            return recorded
+        if not self._budget.grant_call():
+            return None
+        name, answer = await self._first_answer(key, ask, asked_first)
+        reply = to_parts(name, answer)
+        self._recorder.add_call(Call(key, name, "", (json.dumps(request),), reply))
+        return reply
+
+    async def _first_answer(
+        self, key: str, ask: Ask, asked_first: str
+    ) -> tuple[str, Sequence[Any]]:
+        """Ask one author after the other until one has an answer."""
+        # a generator for each call: one that is answered from the record draws nothing
+        rng = random.Random(f"{self._staff.seed}/{key}")
+        refusals: list[NoFamily] = []
+        queue = self._staff.of(asked_first, rng) if asked_first else self._staff.order(rng)
+        for author in queue:
+            try:
+                answer = await ask(author, rng)
+            except NoFamily as refusal:
+                refusals.append(refusal)
+                continue
+            if answer:
+                return author.name, answer
+        if len(refusals) == len(queue):
+            raise refusals[0]
+        return queue[0].name, []
+
+
+def _ideas_to_parts(name: str, ideas: Sequence[Idea]) -> tuple[str, ...]:
+    return (json.dumps({"author": name, "ideas": [_idea_data(idea) for idea in ideas]}),)
+
+
+def _drafts_to_parts(name: str, drafts: Sequence[Draft]) -> tuple[str, ...]:
+    """A table of contents, then the sources: as parts of their own they are stored only once."""
+    rows = [
+        {"language": d.kernel.language, "flags": d.kernel.flags, "idea": _idea_data(d.idea)}
+        for d in drafts
+    ]
+    sources = (draft.kernel.source for draft in drafts)
+    return (json.dumps({"author": name, "drafts": rows}), *sources)
+
+
+def _drafts_from_parts(parts: tuple[str, ...]) -> list[Written]:
+    contents = json.loads(parts[0])
+    return [
+        Written(
+            Kernel(source, row["language"], tuple(row["flags"])),
+            _idea(row["idea"]),
+            contents["author"],
+        )
+        for row, source in zip(contents["drafts"], parts[1:], strict=True)
+    ]
+
+
+def _idea_data(idea: Idea) -> list[str]:
+    return [idea.text, str(idea.category), idea.author]
+
+
+def _idea(data: list[str]) -> Idea:
+    text, category, author = data
+    return Idea(text, Category(category), author)

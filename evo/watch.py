@@ -1,0 +1,27 @@
+"""Who looks on while a run goes on; this one looks away."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from evo.individual import Individual
+from evo.records import Generation
+
+
+class Watch:
+    """Is told what happens. Subclass it and override what is of interest."""
+
+    def begun(self, generation: Generation) -> None:
+        """A generation has begun."""
+
+    def judged(self, individual: Individual) -> None:
+        """An individual has got its verdict."""
+
+    def closed(self, generation: Generation, survivors: Sequence[Individual]) -> None:
+        """A generation is over; the best survivor comes first."""
+
+    def best(self, individual: Individual) -> None:
+        """There is a new best."""
+
+    def say(self, message: str) -> None:
+        """Something that a person should know."""
