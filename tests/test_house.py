@@ -8,6 +8,7 @@ import shutil
 import subprocess
 import sys
 import tomllib
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -16,6 +17,7 @@ ROOT = Path(__file__).parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 DOCUMENTS = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
 COMMANDS = {path.stem for path in (ROOT / "evo/cli").glob("*.py")} - {"__init__", "main"}
+SELECTION = "population.selection."  # its arguments are those of the scheme
 HEAVY = {"torch", "numpy", "deap", "networkx", "matplotlib", "pydantic", "rich", "jinja2"}
 
 
@@ -127,6 +129,42 @@ def test_every_configuration_loads_and_its_task_is_there(path: Path) -> None:
     config = load(path)
     assert config.name == path.stem
     assert (ROOT / config.task).is_file()
+
+
+def every_key() -> dict[str, object]:
+    """Dotted keys of the configuration with their defaults."""
+    from evo.config import RunConfig
+
+    def flat(data: dict[str, object], prefix: str) -> Iterator[tuple[str, object]]:
+        for key, value in data.items():
+            if isinstance(value, dict):
+                yield from flat(value, f"{prefix}{key}.")
+            else:
+                yield f"{prefix}{key}", value
+
+    keys = dict(flat(RunConfig(name="x", task="x").model_dump(), ""))
+    return {key: value for key, value in keys.items() if not key.startswith(SELECTION)}
+
+
+def test_every_key_stands_in_the_documentation_with_its_default() -> None:
+    text = (ROOT / "docs/configuration.md").read_text(encoding="utf-8")
+    rows = dict(re.findall(r"^\| `([\w.]+)` \| [^|]+ \| ([^|]+) \|", text, re.MULTILINE))
+    said_otherwise = {"name", "task", "authors", "fitness.tier"}
+    for key, default in every_key().items():
+        assert key in rows, f"docs/configuration.md lacks {key}"
+        if default is not None and key not in said_otherwise:
+            number = f"{default:g}" if isinstance(default, float) else default
+            assert rows[key].strip("` ") == str(number), key
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "configs").glob("*.yaml")), ids=lambda p: p.stem)
+def test_every_key_of_a_configuration_is_there_with_a_comment(path: Path) -> None:
+    lines = path.read_text(encoding="utf-8").splitlines()
+    commented = {m[1] for line in lines if (m := re.match(r"[\s-]*(\w+):.*  # \S", line))}
+    either = {"tier", "tolerance"}
+    missing = {key.rpartition(".")[2] for key in every_key()} - commented - either
+    assert not missing
+    assert commented & either
 
 
 @pytest.mark.parametrize("target", ["demo", "test", "test-gpu", "check", "clean"])
