@@ -9,8 +9,10 @@ from pathlib import Path
 
 from cuda_sandbox import toolchain
 from cuda_sandbox.backend import Backend, Program, Toolchain, build, libraries, search_path
+from cuda_sandbox.buffers import Buffers, HostBuffers
 from cuda_sandbox.devices import cpu
 from cuda_sandbox.screen import Rules
+from cuda_sandbox.tensor import TensorSpec
 
 WORKER = (
     "cpp_worker.cpp",
@@ -27,6 +29,7 @@ class Cpp(Backend):
 
     name = "cpp"
     suffix = ".cpp"
+    device = "cpu"
     rules = Rules()
     allowed_flags = (
         r"-O[123s] -Ofast -ffast-math -fno-math-errno -fno-trapping-math -fassociative-math"
@@ -64,11 +67,16 @@ class Cpp(Backend):
         """The worker, with the libraries that kernels may use linked into it."""
         del device
         libs = ["-lm", "-ldl", *(["-lmvec"] if self._has_vector_maths() else [])]
-        options = ["-O2", "-std=c++17", "-rdynamic", "-fopenmp", "-Wl,--no-as-needed", *libs]
+        options = ["-O2", "-std=c++17", "-fopenmp", "-Wl,--no-as-needed", *libs]
         path = build("cpp", WORKER, [self._compiler(), *options], cache)
         mounts = libraries(path)
         environment = {"LD_LIBRARY_PATH": search_path(mounts), "OMP_DYNAMIC": "false"}
         return Program(path, mounts, environment, flush_bytes=2 * cpu().cache_bytes)
+
+    def buffers(self, tensors: Sequence[TensorSpec], index: int) -> Buffers:
+        """Memory files."""
+        del index
+        return HostBuffers(tensors)
 
     def _compiler(self) -> str:
         if why := self.missing():

@@ -1,0 +1,143 @@
+"""CUDA C++: nvcc, for the exact chip."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+
+from cuda_sandbox import driver, ptxas, toolchain
+from cuda_sandbox.backend import Backend, Program, Toolchain, build, libraries, search_path
+from cuda_sandbox.isolation import Mount
+from cuda_sandbox.report import Resources
+from cuda_sandbox.screen import with_extra
+
+WORKER = (
+    "cuda_worker.cu",
+    "candidate.hpp",
+    "capture.hpp",
+    "crash.hpp",
+    "jail.hpp",
+    "protocol.hpp",
+    "seccomp.hpp",
+    "tensor_map.hpp",
+)
+# Chips whose own instructions (wgmma, setmaxnreg, tcgen05) need the suffix.
+_SPECIFIC = {"90", "100", "101", "103", "110", "120", "121"}
+_CUDART = (
+    r"__cuda\w+|cudaLaunch\w+|cuda(?:Memset|Memcpy)(?:2D|3D|ToSymbol|FromSymbol)?Async(?:_ptsz)?"
+    r"|cudaFunc(?:SetAttribute|GetAttributes|SetCacheConfig)|cuda(?:Get|PeekAt)LastError"
+    r"|cudaGetError(?:Name|String)|cudaOccupancy\w+|cudaGetDevice(?:Properties\w*)?"
+    r"|cudaDeviceGetAttribute|cudaGetSymbol(?:Address|Size)|cudaCtxResetPersistingL2Cache"
+    r"|cudaEvent(?:Create\w*|Record|Destroy)|cudaStream(?:Create\w*|WaitEvent|Destroy)"
+    r"|kernelevo_tensor_map_tiled"
+)
+_SYSTEM_FOLDERS = ("/sys/devices/system/cpu", "/sys/devices/system/node")
+_DEVICES = ("/dev/zero", "/dev/urandom")
+
+
+class Cuda(Backend):
+    """One shared object per kernel, machine code for one chip only."""
+
+    name = "cuda"
+    suffix = ".cu"
+    rules = with_extra(_CUDART, r"libcudart\.so[.\d]*")
+    allowed_flags = (
+        r"--?use_fast_math --?ftz=(?:true|false) --?prec-div=(?:true|false)"
+        r" --?prec-sqrt=(?:true|false) --?fmad=(?:true|false) --?maxrregcount=\d+ -O[0-3]"
+        r" --?restrict --?extra-device-vectorization --expt-relaxed-constexpr"
+        r" --expt-extended-lambda"
+    )
+
+    def missing(self) -> str:
+        """Whether there are nvcc and a host compiler."""
+        if toolchain.cuda_toolkit() is None:
+            return "no nvcc: install the CUDA toolkit and put nvcc on the PATH, or set CUDA_HOME"
+        return "" if toolchain.host_compiler() else "no C++ compiler for nvcc: install g++"
+
+    def identity(self, arch: str) -> str:
+        """Toolkit, host compiler and chip."""
+        parts = [toolchain.version(self._nvcc()), toolchain.version(str(toolchain.host_compiler()))]
+        return " ".join([*parts, *self.command(arch, ())])
+
+    def command(self, arch: str, flags: Sequence[str]) -> list[str]:
+        """Optimised machine code for one chip, with the assembler's report."""
+        options = [
+            "-shared",
+            "-cudart",
+            "shared",
+            "-std=c++17",
+            "-O3",
+            "-Xcompiler",
+            "-fPIC",
+            "-Xptxas",
+            "-v",
+        ]
+        return [self._nvcc(), *options, *code_for(arch), *flags]
+
+    def toolchain(self) -> Toolchain:
+        """The system's folders and the CUDA toolkit."""
+        toolkit = self._toolkit()
+        mounts = toolchain.system_mounts() + toolchain.folder_mounts(toolkit)
+        host = Path(str(toolchain.host_compiler())).parent
+        path = f"{toolkit}/bin:{host}:/usr/bin:/bin"
+        return Toolchain(mounts, {"PATH": path, "LC_ALL": "C.UTF-8", "TMPDIR": "/tmp"})
+
+    def resources(self, log: str) -> tuple[Resources, ...]:
+        """Registers, shared memory, stack and spills of each kernel."""
+        return ptxas.resources(log)
+
+    def program(self, device: str, cache: Path) -> Program:
+        """The worker for ``cuda:N``, with the driver's libraries and device nodes."""
+        facts = driver.device(driver.ordinal(device))
+        path = self.build_worker(facts.arch, cache)
+        ours = libraries(path) + libraries(driver.library_path())
+        found = driver.library_mounts()
+        nodes = driver.device_nodes()
+        devices = tuple(Mount(Path(name), device=True) for name in (*_DEVICES, *nodes))
+        folders = tuple(Mount(Path(name)) for name in _SYSTEM_FOLDERS)
+        environment = {
+            "LD_LIBRARY_PATH": search_path((*ours, *found)),
+            "CUDA_VISIBLE_DEVICES": facts.uuid,
+            "CUDA_MODULE_LOADING": "EAGER",  # nothing must be loaded during a capture
+            "CUDA_CACHE_DISABLE": "1",
+        }
+        mounts = tuple(dict.fromkeys((*ours, *found, *folders, *devices)))
+        return Program(path, mounts, environment, True, False, nodes)
+
+    def build_worker(self, arch: str, cache: Path) -> Path:
+        """Compile the worker for a chip, unless the cache has it."""
+        library = next(
+            self._toolkit().glob("lib*/libcudart.so"), self._toolkit() / "lib64/x"
+        ).parent
+        options = ["-O2", "-std=c++17", "-cudart", "shared", "-Xcompiler", "-rdynamic"]
+        options += ["-Xlinker", "-rpath", "-Xlinker", str(library)]
+        options += ["-Xlinker", "--no-as-needed", "-lm", "-ldl", "-lrt", "-lpthread"]
+        command = [self._nvcc(), *options, *code_for(arch)]
+        return build(f"cuda-{arch}", WORKER, command, cache)
+
+    def _toolkit(self) -> Path:
+        if why := self.missing():
+            raise RuntimeError(why)
+        return Path(str(toolchain.cuda_toolkit()))
+
+    def _nvcc(self) -> str:
+        return str(self._toolkit() / "bin" / "nvcc")
+
+
+def code_for(arch: str) -> list[str]:
+    """nvcc's options for one chip: ``sm_90`` and ``sm_90a`` both mean 90a, ``sm_89`` is plain.
+
+    Raises:
+        ValueError: ``arch`` is no CUDA architecture.
+    """
+    match = re.fullmatch(r"sm_(\d{2,3})[af]?", arch)
+    if match is None:
+        raise ValueError(f"{arch!r} is no CUDA architecture; write it as sm_89 or sm_90a")
+    chip = match[1] + ("a" if match[1] in _SPECIFIC else "")
+    return ["-gencode", f"arch=compute_{chip},code=sm_{chip}"]
+
+
+def make() -> Backend:
+    """The backend."""
+    return Cuda()
