@@ -1,0 +1,204 @@
+"""A judge's process from the engine's side: started, handed jobs, killed, started again."""
+
+from __future__ import annotations
+
+import os
+import queue
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+from collections.abc import Mapping
+from concurrent.futures import Future
+from dataclasses import dataclass
+from multiprocessing.connection import Connection
+from pathlib import Path
+from typing import Any
+
+from cuda_sandbox.report import Status
+from evo.executor import JobFailed, Purpose
+from evo.executors._judge_process import Fault, Order, Post, Ready
+from fitness.evaluation import Evaluation
+
+START_S = 600.0  # a judge imports PyTorch, runs the task, computes its truth
+ANSWER_S: Mapping[Purpose, float] = {Purpose.SEARCH: 600.0, Purpose.CERTIFY: 1800.0}
+MODULE = "evo.executors._judge_process"
+SECRETS = ("KEY", "TOKEN", "SECRET", "PASSWORD", "CREDENTIAL")
+
+
+@dataclass(frozen=True, slots=True)
+class Ticket:
+    """A compiled job that waits for a judge."""
+
+    order: Order
+    future: Future[Evaluation]
+
+
+class Died(Exception):
+    """A judge's process is gone, or had to be killed; the message says how."""
+
+
+class Bench:
+    """One judge's process, with a thread of ours that hands it jobs and starts it again."""
+
+    def __init__(self, post: Post, jobs: queue.SimpleQueue[Ticket | None]) -> None:
+        self._post = post
+        self._jobs = jobs
+        self._process: subprocess.Popen[bytes] | None = None
+        self._connection: Connection | None = None
+        self._closed = threading.Event()
+        self._hardware = ""
+        self._words = tempfile.TemporaryFile()  # noqa: SIM115  # lives as long as we do
+        self._thread = threading.Thread(target=self._work, name=f"judge {post.device}", daemon=True)
+        self._thread.start()
+
+    def close(self) -> None:
+        """End the process at once, whatever it is doing."""
+        self._closed.set()
+        if self._process is not None:
+            self._process.kill()
+        self._jobs.put(None)
+        self._thread.join(timeout=10)
+
+    def _work(self) -> None:
+        # the process is started by this thread and dies with it, so it is started again here too
+        self._try_to_start()
+        while not self._closed.is_set():
+            ticket = self._jobs.get()
+            if ticket is not None:
+                self._serve(ticket)
+        self._clear()
+
+    def _try_to_start(self) -> None:
+        """Start early; if that fails, the first job will try again and report it."""
+        try:
+            self._start()
+        except (Died, JobFailed):
+            self._clear()
+
+    def _serve(self, ticket: Ticket) -> None:
+        """Get the verdict; a job on which the judge dies is tried once more, then booked."""
+        deaths: list[str] = []
+        while len(deaths) < 2:
+            try:
+                evaluation = self._ask(ticket.order)
+            except JobFailed as failure:
+                return fail(ticket.future, str(failure))
+            except Died as death:
+                self._clear()
+                deaths.append(str(death))
+                if self._closed.is_set():
+                    return fail(ticket.future, "the run was stopped")
+            else:
+                return resolve(ticket.future, evaluation)
+        reason = f"the judge died on it twice: {deaths[-1]}"
+        booked = Evaluation(Status.CRASHED, reason, device=self._hardware)
+        return resolve(ticket.future, booked)
+
+    def _ask(self, order: Order) -> Evaluation:
+        """The judge's answer. Raises Died, and JobFailed where the judge itself failed."""
+        if self._connection is None:
+            self._start()
+        self._send(order)
+        answer = self._receive(ANSWER_S[order.job.purpose])
+        if isinstance(answer, Fault):
+            self._clear()  # its state is not to be trusted any more
+            raise JobFailed(f"the judge failed: {answer.message}")
+        assert isinstance(answer, Evaluation)
+        return answer
+
+    def _start(self) -> None:
+        """Start the process and wait until the judge is in its place. Raises JobFailed."""
+        ours, theirs = socket.socketpair()
+        self._words.truncate(0)
+        command = [sys.executable, "-P", "-m", MODULE]
+        with theirs:
+            self._process = subprocess.Popen(
+                [*command, str(theirs.fileno()), str(os.getpid())],
+                stdin=subprocess.DEVNULL,
+                stdout=self._words,
+                stderr=self._words,
+                pass_fds=[theirs.fileno()],
+                env=_environment(),
+            )
+        self._connection = Connection(ours.detach())
+        if self._closed.is_set():  # close() may have come before there was a process to kill
+            self._process.kill()
+        try:
+            self._send(self._post)
+            answer = self._receive(START_S)
+        except Died as death:
+            self._clear()
+            raise JobFailed(f"the judge on {self._post.device} cannot start: {death}") from death
+        if isinstance(answer, Fault):
+            self._clear()
+            raise JobFailed(answer.message)
+        assert isinstance(answer, Ready)
+        self._hardware = answer.hardware
+
+    def _send(self, message: Any) -> None:
+        assert self._connection is not None
+        try:
+            self._connection.send(message)
+        except OSError as error:
+            raise Died(self._last_words()) from error
+
+    def _receive(self, deadline_s: float) -> Any:
+        connection = self._connection
+        if connection is None:
+            raise Died("it was stopped")
+        try:
+            if not connection.poll(deadline_s):
+                raise Died(f"no answer within {deadline_s:g} s")
+            return connection.recv()
+        except (EOFError, OSError) as error:
+            raise Died(self._last_words()) from error
+
+    def _last_words(self) -> str:
+        """How the process ended, with the end of what it printed."""
+        process = self._process
+        if process is None:
+            return "it was stopped"
+        try:
+            code = process.wait(timeout=5)
+        except subprocess.TimeoutExpired:
+            return "it closed its socket"
+        self._words.seek(0)
+        tail = self._words.read()[-2000:].decode(errors="replace").strip()
+        how = f"killed by signal {-code}" if code < 0 else f"exit code {code}"
+        return f"{how}{': ' + tail if tail else ''}"
+
+    def _clear(self) -> None:
+        """Leave nothing of the process."""
+        process, self._process = self._process, None
+        connection, self._connection = self._connection, None
+        if process is not None:
+            process.kill()
+            process.wait()
+        if connection is not None:
+            connection.close()
+
+
+def resolve(future: Future[Evaluation], evaluation: Evaluation) -> None:
+    """Give the verdict to whoever waits for it still."""
+    if future.set_running_or_notify_cancel():
+        future.set_result(evaluation)
+
+
+def fail(future: Future[Evaluation], message: str) -> None:
+    """Say that there will be no verdict, and why."""
+    if future.set_running_or_notify_cancel():
+        future.set_exception(JobFailed(message))
+
+
+def _environment() -> dict[str, str]:
+    """Ours without secrets, and with the folder that we were imported from on the path."""
+    root = str(Path(__file__).resolve().parents[2])
+    path = os.pathsep.join(filter(None, [root, os.environ.get("PYTHONPATH")]))
+    kept = {
+        name: value
+        for name, value in os.environ.items()
+        if not any(word in name.upper() for word in SECRETS)
+    }
+    return kept | {"PYTHONPATH": path}

@@ -1,0 +1,125 @@
+"""A judge in a process of its own: takes orders from a socket, answers with verdicts.
+
+Started by ``evo.executors._bench`` as ``python -m evo.executors._judge_process FD PARENT``.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import signal
+import sys
+import traceback
+from dataclasses import dataclass
+from multiprocessing.connection import Connection
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from cuda_sandbox.report import CompileReport
+from evo.executor import Job, Purpose
+from fitness.evaluation import Demand, Evaluation
+
+if TYPE_CHECKING:
+    from fitness.judge import Judge
+
+_PR_SET_PDEATHSIG = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Post:
+    """Where a judge sits: its task, what it demands, on which device, with how many threads."""
+
+    task_path: Path
+    demand: Demand
+    device: str
+    threads: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """A job with the compiler's reports on its kernel and on its rivals."""
+
+    job: Job
+    compiled: CompileReport
+    rivals: tuple[CompileReport, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Ready:
+    """The judge is in its place; ``hardware`` is what its figures carry."""
+
+    hardware: str
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """We failed, not the candidate; ``fatal`` if no other order would fare better."""
+
+    message: str
+    fatal: bool = False
+
+
+def main() -> None:
+    """Serve until the other side closes the socket."""
+    descriptor, parent = map(int, sys.argv[1:3])
+    die_with(parent)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the engine, which ends us
+    connection = Connection(descriptor)
+    try:
+        serve(connection, connection.recv())
+    except (EOFError, BrokenPipeError):
+        return
+
+
+def die_with(parent: int) -> None:
+    """Be killed as soon as the thread that started us ends, however it ends."""
+    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    if os.getppid() != parent:
+        os._exit(1)
+
+
+def serve(connection: Connection, post: Post) -> None:
+    """Take the post up, then answer orders one after the other."""
+    from cuda_sandbox.compiler import Compiler
+    from cuda_sandbox.errors import UserError
+    from fitness.judge import Judge
+    from fitness.task import TaskError
+
+    with Compiler() as compiler:
+        try:
+            judge = Judge(
+                post.task_path, post.demand, post.device, compiler=compiler, threads=post.threads
+            )
+        except (TaskError, UserError) as error:
+            connection.send(Fault(str(error), fatal=True))
+            return
+        connection.send(Ready(judge.name))
+        while True:
+            connection.send(answer(judge, connection.recv()))
+
+
+def answer(judge: Judge, order: Order) -> Evaluation | Fault:
+    """The verdict; a Fault where judging itself failed."""
+    try:
+        if order.job.purpose is Purpose.SEARCH:
+            return judge.evaluate(order.job.kernel, order.compiled)
+        return certified(judge, order)
+    except Exception:  # noqa: BLE001  # any: it must reach the engine, which knows what to do
+        return Fault(traceback.format_exc())
+
+
+def certified(judge: Judge, order: Order) -> Evaluation:
+    """The certifying verdict, timed in one sitting with the rivals that compile."""
+    from fitness.certify import certify
+
+    pairs = zip(order.job.rivals, order.rivals, strict=True)
+    names = ("parent", "other parent")
+    rivals = {name: pair for name, pair in zip(names, pairs, strict=False) if pair[1].object_key}
+    return certify(judge, (order.job.kernel, order.compiled), rivals)
+
+
+if __name__ == "__main__":
+    # under its real name, so that what travels is pickled by that name
+    from evo.executors import _judge_process
+
+    _judge_process.main()

@@ -1,0 +1,127 @@
+"""This machine's devices as a run needs them, found without PyTorch.
+
+CUDA's driver is asked in a process of its own: once loaded it would stay in the engine's memory.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from cuda_sandbox import devices as host
+from cuda_sandbox.errors import UserError
+
+
+class DeviceMissing(UserError):
+    """A device that the run needs is not here."""
+
+    exit_code = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Gpu:
+    """A CUDA device; sizes in bytes."""
+
+    name: str
+    major: int
+    minor: int
+    sms: int
+    shared_per_block: int
+    l2: int
+    memory: int
+
+    @property
+    def arch(self) -> str:
+        """The exact chip for nvcc: from Hopper on with the features that only it has."""
+        return f"sm_{self.major}{self.minor}{'a' if self.major >= 9 else ''}"
+
+    @property
+    def facts(self) -> tuple[str, ...]:
+        """What an author should know of it, a line each."""
+        return (
+            f"{self.name}, compute capability {self.major}.{self.minor} ({self.arch})",
+            f"{self.sms} SMs, 64 K registers each",
+            f"{self.shared_per_block >> 10} KB shared memory per block",
+            f"{self.l2 >> 20} MiB L2 cache",
+            f"{self.memory >> 30} GiB device memory",
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Machine:
+    """Where a run's kernels are judged.
+
+    ``hardware`` is the name that figures carry, ``arch`` what the compiler builds for, ``facts``
+    are lines for authors, ``threads`` is what CPU kernels get.
+    """
+
+    devices: tuple[str, ...]
+    language: str
+    hardware: str
+    arch: str
+    facts: tuple[str, ...]
+    threads: int | None = None
+
+
+def survey(devices: str | Sequence[str], require: str | None, threads: int | None) -> Machine:
+    """The machine with the ``devices`` of a configuration (``auto``: every GPU, else the CPU).
+
+    ``require`` must be a part of each GPU's name. Raises DeviceMissing, and UserError where the
+    devices are of several kinds.
+    """
+    wanted = [devices] if isinstance(devices, str) else list(devices)
+    if wanted == ["cpu"]:
+        return _cpu(threads)
+    found = gpus()
+    if wanted == ["auto"]:
+        if not found and require:
+            raise DeviceMissing(f"require: {require}: this machine has no GPU")
+        wanted = [f"cuda:{index}" for index in range(len(found))]
+    return _gpus(wanted, found, require) if wanted else _cpu(threads)
+
+
+def _cpu(threads: int | None) -> Machine:
+    cpu = host.cpu()
+    count = threads or cpu.cores
+    hardware = f"{cpu.name}, {count} thread{'s' if count != 1 else ''}"
+    facts = (
+        hardware,
+        f"{cpu.cache_bytes >> 20} MiB last-level cache",
+        f"vector extensions: {', '.join(cpu.simd) or 'none'}",
+    )
+    return Machine(("cpu",), "cpp", hardware, "native", facts, count)
+
+
+def _gpus(wanted: Sequence[str], found: Sequence[Gpu], require: str | None) -> Machine:
+    numbered = [name if ":" in name else f"{name}:0" for name in wanted]
+    chosen = []
+    for name in numbered:
+        index = int(name.partition(":")[2])
+        if index >= len(found):
+            there = ", ".join(f"cuda:{i} ({gpu.name})" for i, gpu in enumerate(found))
+            raise DeviceMissing(f"{name} is not here; this machine has {there or 'no GPU'}")
+        chosen.append(found[index])
+        if require and require.lower() not in found[index].name.lower():
+            raise DeviceMissing(
+                f"require: {require}: {name} is {found[index].name}. To run on it all the same: "
+                f"--set require=null"
+            )
+    if len({gpu.name for gpu in chosen}) > 1:
+        names = ", ".join(
+            f"{name} ({gpu.name})" for name, gpu in zip(numbered, chosen, strict=True)
+        )
+        raise UserError(f"a run's times must be comparable: take devices of one kind, not {names}")
+    return Machine(tuple(numbered), "cuda", chosen[0].name, chosen[0].arch, chosen[0].facts)
+
+
+def gpus() -> tuple[Gpu, ...]:
+    """The CUDA devices that the driver shows; none without a driver."""
+    command = [sys.executable, "-P", str(Path(__file__).with_name("_gpus.py"))]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    if done.returncode != 0:
+        raise UserError(f"the CUDA driver cannot be asked: {done.stderr.strip()}")
+    return tuple(Gpu(**gpu) for gpu in json.loads(done.stdout))
