@@ -108,6 +108,28 @@ def _tool(name: str, path: str | None, remedy: str) -> Finding:
     return Finding("tools", name, "ok", f"{_tool_version(path)}, {path}")
 
 
+def device_findings() -> Iterator[Finding]:
+    """The CPU and the CUDA devices."""
+    from cuda_sandbox import driver
+    from cuda_sandbox.devices import cpu
+
+    host = cpu()
+    yield Finding("devices", "cpu", "ok", f"{host.name}, {host.cores} cores")
+    for index in range(driver.count()):
+        gpu = driver.device(index)
+        memory = f"{gpu.memory_bytes >> 30} GiB"
+        detail = f"{gpu.name}, {gpu.arch}, {gpu.sms} SMs, {memory}, driver {gpu.driver}"
+        yield Finding("devices", f"cuda:{index}", "ok", detail)
+    if driver.count() == 0:
+        yield Finding(
+            "devices",
+            "cuda",
+            "missing",
+            "the driver shows no device" if driver.library() else "no CUDA driver",
+            "for CUDA kernels: an NVIDIA GPU and its driver; in a container, --gpus all",
+        )
+
+
 def isolation_findings() -> Iterator[Finding]:
     """The walls between a candidate and this machine."""
     from cuda_sandbox.isolation import isolation_layers
@@ -176,7 +198,7 @@ def abilities(findings: list[Finding]) -> dict[str, bool]:
     """What follows from the findings, each ability with its answer."""
     ok = {finding.name for finding in findings if finding.state == "ok"}
     judged = "torch" in ok
-    cuda = any(finding.area == "devices" and finding.state == "ok" for finding in findings)
+    cuda = any(name.startswith("cuda:") for name in ok)
     return {
         "compile and judge CPU kernels": judged and "C++ compiler" in ok,
         "compile CUDA kernels": "nvcc" in ok,
@@ -190,6 +212,7 @@ def examine(deep: bool) -> list[Finding]:
     findings = [
         *python_findings(),
         *compiler_findings(),
+        *device_findings(),
         *isolation_findings(),
         *key_findings(),
         *storage_findings(),
