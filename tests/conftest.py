@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 import os
 import shutil
 import tempfile
@@ -11,21 +10,11 @@ from pathlib import Path
 
 import pytest
 
+from cuda_sandbox import driver
+
 HERE = Path(__file__).parent
 AS_IS = "KERNELEVO_TEST_AS_IS"  # set by `make test-gpu`: packages may be missing there
 OWN_CACHE = pytest.StashKey[str]()
-
-
-def cuda_devices() -> int:
-    """How many CUDA devices the driver shows; 0 without a driver."""
-    count = ctypes.c_int(0)
-    try:
-        driver = ctypes.CDLL("libcuda.so.1")
-    except OSError:
-        return 0
-    if driver.cuInit(0) or driver.cuDeviceGetCount(ctypes.byref(count)):
-        return 0
-    return count.value
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -47,7 +36,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         if HERE / "gpu" in item.path.parents:
             item.add_marker(pytest.mark.gpu)
     needing = [item for item in items if item.get_closest_marker("gpu")]
-    if needing and not cuda_devices():
+    if needing and not driver.count():
         for item in needing:
             item.add_marker(
                 pytest.mark.skip(reason="no CUDA device: make test-gpu on a GPU machine")

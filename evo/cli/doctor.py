@@ -55,10 +55,15 @@ def python_findings() -> Iterator[Finding]:
 
 def torch_finding() -> Finding:
     """PyTorch by its metadata: importing it takes seconds."""
+    from cuda_sandbox import driver
+
     try:
         number = importlib.metadata.version("torch")
     except importlib.metadata.PackageNotFoundError:
         return Finding("python", "torch", "missing", "no task can be judged", "pip install torch")
+    if number.endswith("+cpu") and driver.count():
+        remedy = "install PyTorch's CUDA build: pip install torch, from PyPI"
+        return Finding("python", "torch", "limited", f"{number}, built without CUDA", remedy)
     return Finding("python", "torch", "ok", number)
 
 
@@ -197,12 +202,12 @@ def _output(command: list[str], timeout_s: float) -> str | None:
 def abilities(findings: list[Finding]) -> dict[str, bool]:
     """What follows from the findings, each ability with its answer."""
     ok = {finding.name for finding in findings if finding.state == "ok"}
-    judged = "torch" in ok
+    judged = any(one.name == "torch" and one.state != "missing" for one in findings)
     cuda = any(name.startswith("cuda:") for name in ok)
     return {
         "compile and judge CPU kernels": judged and "C++ compiler" in ok,
         "compile CUDA kernels": "nvcc" in ok,
-        "judge CUDA kernels": judged and cuda and "nvcc" in ok,
+        "judge CUDA kernels": "torch" in ok and cuda and "nvcc" in ok,
         "certify with compute-sanitizer": cuda and "compute-sanitizer" in ok,
     }
 
