@@ -175,6 +175,14 @@ def test_the_makefile_has_the_target_and_nothing_else_is_needed(target: str) -> 
     assert done.returncode == 0, done.stderr
 
 
+def test_a_gpu_machine_that_lacks_packages_is_told_which() -> None:
+    bare = [sys.executable, "-S", "tests/gpu/machine.py"]  # -S: nothing but the standard library
+    done = subprocess.run(bare, cwd=ROOT, capture_output=True, text=True)
+    assert done.returncode == 1
+    missing = next(line for line in done.stdout.splitlines() if line.startswith("missing: "))
+    assert {"deap", "torch", "pytest"} <= set(re.findall(r"[\w-]+", missing))
+
+
 def test_the_documents_name_only_commands_and_files_that_exist() -> None:
     for document in DOCUMENTS:
         text = document.read_text(encoding="utf-8")
