@@ -77,10 +77,15 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class Book:
-    """A family's ideas in one language. Raises ValueError where keys clash or do not exist."""
+    """A family's ideas in one language, and the compile flags its kernels carry.
+
+    Raises:
+        ValueError: two entries share a key or a text, or name keys that do not exist.
+    """
 
     entries: tuple[Entry, ...]
     serves: Callable[[Problem], bool] = always
+    flags: tuple[str, ...] = ()
     by_key: dict[str, Entry] = field(init=False)
 
     def __post_init__(self) -> None:

@@ -45,7 +45,8 @@ def render(match: Match, signature: Signature, recipe: Recipe) -> Kernel:
         tune=tune,
     )
     names = " ".join((match.family, *recipe.keys))
-    return Kernel(f"// catalogue: {names} #{_checksum(body)}\n{body}", match.language)
+    source = f"// catalogue: {names} #{_checksum(body)}\n{body}"
+    return Kernel(source, match.language, match.book.flags)
 
 
 def read(match: Match, kernel: Kernel) -> Recipe | None:

@@ -15,7 +15,7 @@ from cuda_sandbox.kernel import Kernel
 from cuda_sandbox.signature import Role, Signature, TensorSpec
 from fitness.description import Node, TaskDescription
 
-FLAGS = ("-O3", "-march=native", "-fopenmp", "-shared", "-fPIC", "-Wall", "-Wno-unknown-pragmas")
+FLAGS = ("-std=c++20", "-O3", "-march=native", "-fopenmp", "-shared", "-fPIC", "-Wall", "-Wno-unknown-pragmas")
 NUMPY = {"float32": np.float32, "float16": np.float16, "int64": np.int64, "bool": np.bool_}
 
 
@@ -43,7 +43,7 @@ def build(kernel: Kernel, signature: Signature, folder: Path) -> ctypes.CDLL:
     stem = hashlib.sha256((header + kernel.source).encode()).hexdigest()[:16]
     (folder / f"{stem}.h").write_text(header)
     (folder / f"{stem}.cpp").write_text(kernel.source)
-    command = ["g++", *FLAGS, "-include", f"{folder / stem}.h", f"{folder / stem}.cpp"]
+    command = ["g++", *FLAGS, *kernel.flags, "-include", f"{folder / stem}.h", f"{folder / stem}.cpp"]
     done = subprocess.run(
         [*command, "-o", f"{folder / stem}.so"], capture_output=True, text=True, check=False
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from operators.catalogue._shared.cpp import FLAGS
 from operators.catalogue.family import Book, Entry, Problem
 from operators.idea import Category
 
@@ -22,6 +23,7 @@ def _aligned(problem: Problem) -> bool:
 
 
 BOOK = Book(
+    flags=FLAGS,
     entries=(
         Entry(
             "threads",
@@ -56,8 +58,8 @@ BOOK = Book(
         ),
         Entry(
             "float_sums",
-            "sum in float and carry over into double once per block, instead of adding every "
-            "element in double",
+            "sum in float (the distance from a typical element, so that a large mean does no harm) "
+            "and carry over into double once per block, instead of adding every element in double",
             Category.PRECISION,
             requires=("simd",),
             applies=_rows,
@@ -99,5 +101,5 @@ BOOK = Book(
             Category.PRECISION,
             applies=lambda p: not p["rms"],
         ),
-    )
+    ),
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from operators.catalogue._shared.cpp import FLAGS
 from operators.catalogue.family import Book, Entry, Problem
 from operators.idea import Category
 
@@ -19,6 +20,7 @@ def _aligned_rows(problem: Problem) -> bool:
 
 
 BOOK = Book(
+    flags=FLAGS,
     entries=(
         Entry(
             "threads",
@@ -97,5 +99,5 @@ BOOK = Book(
             Category.ASYNCHRONY,
             requires=("simd",),
         ),
-    )
+    ),
 )
