@@ -172,6 +172,15 @@ class AuthorConfig(Named):
             raise ValueError(extension.unknown("author", name, authors))
         return name
 
+    @model_validator(mode="after")
+    def _makes(self) -> Self:
+        # each author checks its own arguments
+        try:
+            extension.load("operators.authors", "author", self.name).make(**self.arguments)
+        except TypeError as error:
+            raise ValueError(f"{self.name}: {error}") from error
+        return self
+
 
 class Budget(Section):
     """Whichever is spent first ends the run; null is no limit."""

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from evo.budget import Budget
 from evo.individual import Individual
 from evo.records import Generation
 
 
 class Watch:
     """Is told what happens. Subclass it and override what is of interest."""
+
+    def follow(self, budget: Budget, statuses: dict[str, int]) -> None:
+        """The sitting begins: its budget, and how kernels were judged in earlier sittings."""
 
     def begun(self, generation: Generation) -> None:
         """A generation has begun."""

@@ -1,0 +1,104 @@
+"""List the runs: state, task, best, generations, devices."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import click
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One run. ``ms`` is the best kernel's time, ``percent`` of the baseline; None without one."""
+
+    name: str
+    state: str
+    task: str
+    best: str | None
+    ms: float | None
+    percent: float | None
+    baseline: str
+    generations: int
+    evaluations: int
+    device: str
+
+
+@click.command()
+@click.option("--json", "as_json", is_flag=True, help="One JSON list on stdout.")
+def command(as_json: bool) -> None:
+    """List the runs under populations/.
+
+    A run that was killed is called interrupted; kernelevo run NAME goes on with it.
+    """
+    from evo import runs
+
+    rows = [row for name in runs.names() if (row := _row(runs.populations_dir() / name))]
+    if as_json:
+        click.echo(json.dumps([asdict(row) for row in rows]))
+    elif rows:
+        _print(rows)
+    else:
+        click.echo(f"no runs under {runs.populations_dir()}/; begin one: kernelevo run CONFIG")
+
+
+def _row(folder: Path) -> Row | None:
+    from evo.runs import in_use
+    from evo.schema import StoreError
+    from evo.store import Store
+
+    try:
+        with Store.open(folder) as store:
+            return _facts(store, folder.name, in_use(folder))
+    except StoreError as error:
+        click.echo(str(error), err=True)
+        return None
+
+
+def _facts(store: object, name: str, busy: bool) -> Row:
+    from evo.records import State
+    from evo.store import Store
+
+    assert isinstance(store, Store)
+    info = store.info
+    state = "running" if busy else str(info.state)
+    if info.state is State.RUNNING and not busy:
+        state = "interrupted"
+    closed = [g.number for g in store.generations() if g.survivors is not None]
+    identity = info.winner or info.best
+    evaluation = None
+    if identity:
+        certificate = store.certificate(identity) if info.winner else None
+        evaluation = certificate or store.individual(identity).evaluation
+    speedup = evaluation.speedup.get(info.demand.baseline) if evaluation else None
+    return Row(
+        name,
+        state,
+        info.task.name,
+        identity,
+        evaluation.time_ms.median if evaluation and evaluation.time_ms else None,
+        100 * speedup if speedup else None,
+        info.demand.baseline,
+        max(closed, default=0),
+        store.spent().evaluations,
+        evaluation.device if evaluation else info.environment.get("hardware", ""),
+    )
+
+
+def _print(rows: list[Row]) -> None:
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for column in ("run", "state", "task", "best", "ms"):
+        table.add_column(column, no_wrap=True)
+    for column in ("%", "generations", "evaluations"):
+        table.add_column(column, justify="right")
+    table.add_column("device")
+    for row in rows:
+        ms = "" if row.ms is None else f"{row.ms:.4g}"
+        share = "" if row.percent is None else f"{row.percent:.1f} of {row.baseline}"
+        counts = (str(row.generations), str(row.evaluations))
+        table.add_row(row.name, row.state, row.task, row.best or "", ms, share, *counts, row.device)
+    Console(highlight=False, soft_wrap=True).print(table)

@@ -1,0 +1,77 @@
+"""Evolve kernels for a task, from a YAML file; an existing run is continued."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+if TYPE_CHECKING:
+    from evo.config import RunConfig
+    from evo.executor import Executor
+    from evo.machine import Machine
+    from evo.sitting import Plan
+    from fitness.description import TaskDescription
+
+NO_KERNEL, STOPPED = 1, 130
+
+
+@click.command()
+@click.argument("target", metavar="CONFIG|RUN")
+@click.option(
+    "--set", "settings", metavar="KEY=VALUE", multiple=True, help="Override a key; repeatable."
+)
+@click.option("--new", is_flag=True, help="Begin NAME-2 (or -3, ...) where NAME exists.")
+def command(target: str, settings: tuple[str, ...], new: bool) -> None:
+    """Evolve kernels as the YAML file CONFIG says, or continue RUN.
+
+    A finished run shows its result. Ctrl-C stops; the same command goes on.
+
+    Exit code 0: finished with a certified kernel, 1: finished without one, 2: the call is wrong,
+    4: the device it needs is not here, 130: stopped.
+
+    Example: kernelevo run configs/quickstart.yaml --set budget.hours=0.1
+    """
+    from evo.sitting import plan
+
+    try:
+        planned = plan(target, settings, new)
+        if not planned.finished:
+            _sit(planned)
+    except KeyboardInterrupt:
+        raise click.exceptions.Exit(STOPPED) from None
+    _show(planned)
+
+
+def _sit(planned: Plan) -> None:
+    from rich.console import Console
+
+    from evo.progress import Progress
+    from evo.sitting import Stopped, run
+
+    name, baseline = planned.folder.name, planned.config.fitness.baseline
+    try:
+        with Progress(name, baseline, Console(stderr=True, highlight=False)) as progress:
+            run(planned, progress, _local)
+    except Stopped as stop:
+        click.echo(f"stopped; go on with: kernelevo run {name}", err=True)
+        raise click.exceptions.Exit(stop.exit_code) from None
+
+
+def _local(machine: Machine, task_path: Path, task: TaskDescription, config: RunConfig) -> Executor:
+    from evo.executors.local import LocalExecutor
+
+    workers = config.cpu.workers if machine.language == "cpp" else 1
+    return LocalExecutor(machine, task_path, task.signature, config.fitness.demand, workers)
+
+
+def _show(planned: Plan) -> None:
+    """Print the result; exit with 1 if there is no certified kernel."""
+    from evo.result import summary
+    from evo.store import Store
+
+    with Store.open(planned.folder) as store:
+        click.echo(summary(store, planned.folder.name))
+        if store.info.winner is None:
+            raise click.exceptions.Exit(NO_KERNEL)
