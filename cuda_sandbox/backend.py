@@ -16,10 +16,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from cuda_sandbox import backends
+from cuda_sandbox.buffers import Buffers
 from cuda_sandbox.cache import replacing
 from cuda_sandbox.isolation import Mount
 from cuda_sandbox.report import Resources
 from cuda_sandbox.screen import Rules
+from cuda_sandbox.tensor import TensorSpec
 
 WORKER_SOURCES = Path(__file__).parent / "worker"
 
@@ -53,6 +55,7 @@ class Backend(ABC):
 
     name: str
     suffix: str
+    device: str  # the kind of device its kernels run on, as torch names it
     rules: Rules
     allowed_flags: str  # regular expressions, one per flag, separated by blanks
 
@@ -83,6 +86,10 @@ class Backend(ABC):
         Raises:
             RuntimeError: the worker cannot be built here.
         """
+
+    @abstractmethod
+    def buffers(self, tensors: Sequence[TensorSpec], index: int) -> Buffers:
+        """Memory that a worker on device ``index`` of this kind can share with us."""
 
     def resources(self, log: str) -> tuple[Resources, ...]:
         """What the compiler's output says of each device function."""

@@ -159,7 +159,7 @@ def _judge(
             Status.COMPILE_ERROR, _first_error(text, code), None, seconds, log=text
         )
     if complaint := _screen(job, built.path):
-        return CompileReport(Status.REJECTED, complaint, None, seconds, log=text)
+        return CompileReport(Status.REJECTED, complaint, None, seconds, log=_warnings(text))
     return CompileReport(
         Status.OK, "", None, seconds, resources=job.backend.resources(log), log=_warnings(text)
     )

@@ -8,9 +8,12 @@ from pathlib import Path
 
 from cuda_sandbox import driver, ptxas, toolchain
 from cuda_sandbox.backend import Backend, Program, Toolchain, build, libraries, search_path
+from cuda_sandbox.buffers import Buffers
+from cuda_sandbox.cuda_buffers import CudaBuffers
 from cuda_sandbox.isolation import Mount
 from cuda_sandbox.report import Resources
 from cuda_sandbox.screen import with_extra
+from cuda_sandbox.tensor import TensorSpec
 
 WORKER = (
     "cuda_worker.cu",
@@ -25,7 +28,7 @@ WORKER = (
 # Chips whose own instructions (wgmma, setmaxnreg, tcgen05) need the suffix.
 _SPECIFIC = {"90", "100", "101", "103", "110", "120", "121"}
 _CUDART = (
-    r"__cuda\w+|cudaLaunch\w+|cuda(?:Memset|Memcpy)(?:2D|3D|ToSymbol|FromSymbol)?Async(?:_ptsz)?"
+    r"__cuda\w+|cudaLaunch(?:Cooperative)?Kernel\w*|cuda(?:Memset|Memcpy)(?:2D|3D|ToSymbol|FromSymbol)?Async(?:_ptsz)?"
     r"|cudaFunc(?:SetAttribute|GetAttributes|SetCacheConfig)|cuda(?:Get|PeekAt)LastError"
     r"|cudaGetError(?:Name|String)|cudaOccupancy\w+|cudaGetDevice(?:Properties\w*)?"
     r"|cudaDeviceGetAttribute|cudaGetSymbol(?:Address|Size)|cudaCtxResetPersistingL2Cache"
@@ -41,6 +44,7 @@ class Cuda(Backend):
 
     name = "cuda"
     suffix = ".cu"
+    device = "cuda"
     rules = with_extra(_CUDART, r"libcudart\.so[.\d]*")
     allowed_flags = (
         r"--?use_fast_math --?ftz=(?:true|false) --?prec-div=(?:true|false)"
@@ -104,6 +108,10 @@ class Cuda(Backend):
         }
         mounts = tuple(dict.fromkeys((*ours, *found, *folders, *devices)))
         return Program(path, mounts, environment, True, False, nodes)
+
+    def buffers(self, tensors: Sequence[TensorSpec], index: int) -> Buffers:
+        """Raw allocations, shown through CUDA IPC."""
+        return CudaBuffers(tensors, index)
 
     def build_worker(self, arch: str, cache: Path) -> Path:
         """Compile the worker for a chip, unless the cache has it."""
