@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -39,6 +40,17 @@ class Reference:
         self.leaves: tuple[Leaf, ...] = (*self.arguments.leaves, *own)
         self._roles = {leaf.name: leaf.role for leaf in self.leaves}
         self.changed: frozenset[str] | None = None  # inputs that forward writes to; None: unknown
+
+    def forget_inputs(self) -> None:
+        """Let go of the inputs' data, which may be gigabytes; their types and shapes stay."""
+        self.leaves = tuple(
+            replace(leaf, tensor=leaf.tensor.to("meta")) if leaf.role is Role.INPUT else leaf
+            for leaf in self.leaves
+        )
+        self.arguments = replace(
+            self.arguments,
+            leaves=tuple(leaf for leaf in self.leaves if leaf.role is Role.INPUT),
+        )
 
     def run(self, leaves: Leaves) -> tuple[Tensor, ...]:
         """The outputs for ``leaves``, contiguous, in the task's own types. Raises TaskError."""
@@ -125,7 +137,7 @@ def widened() -> Iterator[None]:
     default = torch.get_default_dtype()
     torch.set_default_dtype(torch.float64)
     try:
-        with _Widen():
+        with _Widen():  # type: ignore[no-untyped-call]  # torch has no types here
             yield
     finally:
         torch.set_default_dtype(default)

@@ -21,6 +21,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from cuda_sandbox.cache import cache_dir
 from fitness.description import TaskDescription, from_json
 
 if TYPE_CHECKING:
@@ -46,8 +47,6 @@ def describe(path: str | Path, deadline_s: float = 60.0) -> TaskDescription:
         source = path.read_bytes()
     except OSError as error:
         raise TaskError(f"{path}: cannot be read: {error.strerror}") from error
-    from cuda_sandbox.cache import cache_dir
-
     entry = cache_dir() / "descriptions" / f"{_key(path, source)}.json"
     with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
         return from_json(json.loads(entry.read_text()))

@@ -62,7 +62,7 @@ def count_flops(reference: Reference, leaves: Mapping[str, Tensor]) -> int | Non
 
 class _Count(TorchDispatchMode):
     def __init__(self) -> None:
-        super().__init__()
+        super().__init__()  # type: ignore[no-untyped-call]  # torch has no types here
         self.flops = 0
         self.known = True
 
@@ -201,9 +201,8 @@ def _is_identity(node: fx.Node) -> bool:
         return False
     name = target._overloadpacket.__name__
     if name in ("to", "_to_copy", "type_as", "expand", "expand_as"):
-        ours, theirs = node.meta.get("val"), source.meta.get("val")
-        same = isinstance(ours, Tensor) and isinstance(theirs, Tensor)
-        return bool(same and ours.dtype == theirs.dtype and ours.shape == theirs.shape)
+        ours = _result(node)
+        return ours[0] is not None and ours == _result(source)
     return name in _IDENTITIES
 
 

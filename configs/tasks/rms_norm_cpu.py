@@ -1,6 +1,6 @@
 """Root-mean-square normalisation of rows with a weight, sized for two CPU cores.
 
-Shapes: our own, 2048 rows of 2048 columns, as tokens by hidden size in a small language model.
+Shapes: our own, 1024 rows of 2048 columns, as tokens by hidden size in a small language model.
 """
 
 import torch
@@ -18,7 +18,7 @@ class Model(nn.Module):
         return x * torch.rsqrt(mean_square + self.eps) * self.weight
 
 
-ROWS, FEATURES = 2048, 2048
+ROWS, FEATURES = 1024, 2048
 
 
 def get_inputs():

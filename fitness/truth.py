@@ -1,0 +1,242 @@
+"""The truth for one set of inputs, and how far a kernel of each tier may be from it.
+
+Truth is the reference in float64. A tier's bound is four times PyTorch's own error on operands as
+that tier has them, at least 4 units in the last place of the output type. As operands count all
+floating-point leaves: inputs, parameters, buffers and states. They are rounded here, in float32
+arithmetic, so that tiers mean the same on every device:
+
+- ``fp32``: as they are, and once more with each float32 operand moved by one unit in its last
+  place: so an honest kernel that sums or scales in another order passes where the problem itself
+  is ill-conditioned (a constant row before a normalisation, large numbers before an exponential).
+- ``tf32``: rounded to 10 mantissa bits. ``half``: rounded to float16. These bounds never exceed
+  half of the truth's size, so that zeros pass nowhere; a tier whose operands overflow on these
+  inputs gets the next stricter one's bound.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from fitness.evaluation import Tier
+from fitness.inputs import Inputs, rungs
+from fitness.loaded import LoadedTask
+from fitness.measure import Errors, Size, errors_of, size_of
+from fitness.rankings import Ranking, Recorder
+from fitness.reference import Leaves, exact
+from fitness.task import TaskError
+
+_FACTOR = 4.0
+_CAP = 0.5
+_INFORMATIVE = 0.04
+_NOTHING = Errors(0.0, 0.0)
+
+
+class NotFinite(Exception):
+    """The reference is not finite on these inputs, which therefore say nothing about a kernel."""
+
+
+@dataclass(frozen=True)
+class OutputTruth:
+    """One output's truth.
+
+    ``values``: float64 ``(*shape)`` for floats and (the picked values) for indices, else the
+    output itself. ``bounds`` and ``reference`` (PyTorch's own error) are absolute. ``other``:
+    what the reference gives in its own types, for integers and bools, which may be either.
+    ``informative``: whether relative errors mean something (not on ill-conditioned inputs).
+    """
+
+    name: str
+    dtype: torch.dtype
+    values: Tensor
+    size: Size | None
+    bounds: Mapping[Tier, Errors]
+    reference: Errors
+    other: Tensor | None = None
+    ranking: Ranking | None = None
+    informative: bool = True
+
+
+@dataclass(frozen=True)
+class Truth:
+    """The truth for one content. ``content`` names it; ``wide``: whether float64 was possible."""
+
+    content: str
+    outputs: tuple[OutputTruth, ...]
+    wide: bool
+
+
+def find_content(
+    inputs: Inputs, distribution: str, index: int = 0
+) -> tuple[dict[str, Tensor], Truth] | None:
+    """The first form of ``distribution`` on which the reference is finite; None if there is none.
+
+    Raises TaskError if the reference fails, or gives NaN on the task's own inputs.
+    """
+    for rung in range(rungs(distribution)):
+        leaves = inputs.draw(distribution, index, rung)
+        try:
+            return leaves, find_truth(inputs.task, leaves, distribution)
+        except NotFinite:
+            continue
+    return None
+
+
+def find_truth(task: LoadedTask, leaves: Leaves, content: str) -> Truth:
+    """The truth for ``leaves``. Raises NotFinite, and TaskError if the reference fails."""
+    with exact():
+        own = task.run(leaves)
+        _require_finite(task, own, content)
+        wide, recorder = _wide(task, leaves)
+        truths = [
+            _Output(spec.name, output, true, recorder)
+            for spec, output, true in zip(task.signature.outputs, own, wide or own, strict=True)
+        ]
+        for tier, rounded in _as_tiers(leaves):
+            for truth, output in zip(truths, task.run(rounded), strict=True):
+                truth.add(tier, output)
+    return Truth(content, tuple(truth.done() for truth in truths), wide is not None)
+
+
+def _require_finite(task: LoadedTask, outputs: tuple[Tensor, ...], content: str) -> None:
+    for spec, output in zip(task.signature.outputs, outputs, strict=True):
+        if not output.is_floating_point() or bool(torch.isfinite(output).all()):
+            continue
+        if content != "own":
+            raise NotFinite(f"{spec.name} is not finite on {content}")
+        if bool(torch.isnan(output).any()):
+            raise TaskError(
+                f"{task.reference.file.path}: {spec.name} is NaN on the task's own inputs; "
+                "no kernel can be judged against that"
+            )
+
+
+def _wide(task: LoadedTask, leaves: Leaves) -> tuple[tuple[Tensor, ...] | None, Recorder]:
+    """The float64 outputs, or None where the reference does not run in float64."""
+    recorder = Recorder()
+    try:
+        with recorder:
+            return task.run64(leaves), recorder
+    except TaskError:
+        return None, recorder
+
+
+class _Output:
+    """Collects the errors of one output under each tier's operands."""
+
+    def __init__(self, name: str, own: Tensor, true: Tensor, recorder: Recorder) -> None:
+        self.name = name
+        self.dtype = own.dtype
+        self.ranking = None if own.is_floating_point() else recorder.find(true)
+        self.other = None if own.is_floating_point() or self.ranking else own
+        self.values = self._comparable(true)
+        self.size: Size | None = None
+        self.errors: dict[Tier, Errors] = {}
+        self.reference = _NOTHING
+        if self.values is not None and self.values.is_floating_point():
+            self.values = self.values.double()
+            self.size = size_of(self.values)
+            self.reference = self._error(own)
+            self.errors[Tier.FP32] = self.reference
+
+    def _comparable(self, output: Tensor) -> Tensor:
+        picked = self.ranking.picked(output) if self.ranking else output
+        return output if picked is None else picked
+
+    def _error(self, output: Tensor) -> Errors:
+        assert self.size is not None
+        return errors_of(self._comparable(output), self.values, finite=self.size.finite)
+
+    def add(self, tier: Tier, output: Tensor) -> None:
+        """Take into account what the reference gives on operands as ``tier`` has them."""
+        if self.size is None:
+            return
+        error = self._error(output)
+        if error.finite:
+            self.errors[tier] = self.errors.get(tier, _NOTHING).or_more(error)
+
+    def done(self) -> OutputTruth:
+        """The finished record."""
+        bounds = self._bounds()
+        norm = self.size.norm if self.size else 0.0
+        return OutputTruth(
+            self.name,
+            self.dtype,
+            self.values,
+            self.size,
+            bounds,
+            self.reference,
+            self.other,
+            self.ranking,
+            informative=not bounds or bounds[Tier.FP32].l2 <= max(_INFORMATIVE, self._eps) * norm,
+        )
+
+    @property
+    def _eps(self) -> float:
+        dtype = self.dtype if self.dtype.is_floating_point else torch.float32
+        return torch.finfo(dtype).eps * _FACTOR
+
+    def _bounds(self) -> dict[Tier, Errors]:
+        if self.size is None:
+            return {}
+        whole = Errors(self.size.largest, self.size.norm)
+        bound = self.errors[Tier.FP32].times(_FACTOR).or_more(whole.times(self._eps))
+        bounds = {Tier.FP32: bound}
+        for tier in (Tier.TF32, Tier.HALF):
+            error = self.errors.get(tier, _NOTHING)
+            bound = bound.or_more(error.times(_FACTOR).or_less(whole.times(_CAP)))
+            bounds[tier] = bound
+        return bounds
+
+
+def _as_tiers(leaves: Leaves) -> Iterator[tuple[Tier, dict[str, Tensor]]]:
+    """Operands as each tier has them; nothing where rounding changes nothing or overflows."""
+    if not any(_is_wide(tensor) for tensor in leaves.values()):
+        return
+    yield Tier.FP32, {name: _nudged(name, tensor) for name, tensor in leaves.items()}
+    yield Tier.TF32, {name: _rounded(tensor, to_tf32) for name, tensor in leaves.items()}
+    halves = {name: _rounded(tensor, to_half) for name, tensor in leaves.items()}
+    if all(_same_finiteness(leaves[name], half) for name, half in halves.items()):
+        yield Tier.HALF, halves
+
+
+def _is_wide(tensor: Tensor) -> bool:
+    return tensor.dtype in (torch.float32, torch.float64)
+
+
+def _nudged(name: str, tensor: Tensor) -> Tensor:
+    """Each value moved by about one unit in its last place, up or down; zeros stay."""
+    if not _is_wide(tensor):
+        return tensor
+    rng = torch.Generator(tensor.device)
+    rng.manual_seed(int.from_bytes(hashlib.sha256(name.encode()).digest()[:7], "little"))
+    up = torch.rand(tensor.shape, generator=rng, device=tensor.device) < 0.5
+    eps = torch.finfo(tensor.dtype).eps
+    return torch.where(up, tensor * (1 + eps), tensor * (1 - eps))
+
+
+def _rounded(tensor: Tensor, how: Callable[[Tensor], Tensor]) -> Tensor:
+    return how(tensor.float()).to(tensor.dtype) if _is_wide(tensor) else tensor
+
+
+def to_tf32(tensor: Tensor) -> Tensor:
+    """A float32 tensor rounded to 10 mantissa bits, to nearest, ties to even."""
+    bits = tensor.contiguous().view(torch.int32)
+    odd = (bits >> 13) & 1
+    rounded = ((bits + (0xFFF + odd)) & ~0x1FFF).view(torch.float32)
+    return torch.where(torch.isfinite(tensor), rounded, tensor)
+
+
+def to_half(tensor: Tensor) -> Tensor:
+    """A float32 tensor rounded to float16 (overflowing to infinity)."""
+    return tensor.half().float()
+
+
+def _same_finiteness(tensor: Tensor, rounded: Tensor) -> bool:
+    if not _is_wide(tensor):
+        return True
+    return bool((torch.isfinite(tensor) == torch.isfinite(rounded)).all())
