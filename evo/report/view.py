@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 
 from cuda_sandbox.errors import UserError
 from evo.individual import Individual
 from evo.lineage import best, build, mothers
 from evo.records import Migration, RunInfo, Spent
+from fitness.evaluation import Evaluation
 
 if TYPE_CHECKING:
     from evo.lineage import Graph
+    from evo.store import Store
 
 
 class NoSuchKernel(UserError):
@@ -21,12 +23,28 @@ class NoSuchKernel(UserError):
 
 @dataclass(frozen=True)
 class RunView:
-    """What a run holds. ``individuals`` are in the order of their birth."""
+    """What a run holds. ``individuals`` are in the order of their birth.
+
+    ``certificate`` is the certifying verdict on the winner, once there is one.
+    """
 
     info: RunInfo
     individuals: tuple[Individual, ...]
     migrations: tuple[Migration, ...] = ()
     spent: Spent | None = None
+    certificate: Evaluation | None = None
+
+    @classmethod
+    def read(cls, store: Store) -> Self:
+        """Everything the reports need, as the store stands now."""
+        info = store.info
+        return cls(
+            info=info,
+            individuals=tuple(store.individuals()),
+            migrations=tuple(store.migrations()),
+            spent=store.spent(),
+            certificate=store.certificate(info.winner) if info.winner else None,
+        )
 
     @cached_property
     def by_id(self) -> dict[str, Individual]:
