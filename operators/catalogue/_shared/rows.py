@@ -13,9 +13,14 @@ def row_bytes(problem: Problem) -> int:
     return int(problem["cols"]) * SIZES[problem["dtype"]]
 
 
+def rows(problem: Problem) -> int:
+    """How many rows there are; every family has its own name for them."""
+    return int(problem["rows"] if "rows" in problem else problem["outer"])
+
+
 def fits(problem: Problem) -> bool:
-    """Whether the templates can count the elements of all rows as they do."""
-    return 0 < problem["cols"] < 2**30 and 0 < problem["rows"] < 2**30
+    """Whether the templates can count rows and the elements of one in an int."""
+    return 0 < problem["cols"] < 2**30 and 0 < rows(problem) < 2**30
 
 
 ROW_IDEAS = (
@@ -47,7 +52,7 @@ ROW_IDEAS = (
         "give each row to one warp and several rows to a block: short rows need no barrier at all",
         Category.PARALLELISM,
         requires=("shuffle",),
-        applies=lambda p: p["cols"] <= 8192 and p["rows"] > 1,
+        applies=lambda p: p["cols"] <= 8192 and rows(p) > 1,
     ),
     Entry(
         "cluster",
@@ -73,14 +78,15 @@ ROW_IDEAS = (
         "launch as many blocks as the chip holds at once and let each go over several rows",
         Category.PARALLELISM,
         excludes=("team",),
-        applies=lambda p: p["rows"] > 1,
+        applies=lambda p: rows(p) > 1,
     ),
     Entry(
         "ahead",
-        "copy the next row into shared memory asynchronously while this one is reduced and written",
+        "let blocks go over several rows, and copy the next one into shared memory asynchronously "
+        "while this one is reduced and written",
         Category.ASYNCHRONY,
         requires=("vector", "registers", "shuffle"),
-        applies=lambda p: p["rows"] > 1 and row_bytes(p) % 4 == 0,
+        applies=lambda p: rows(p) > 1 and row_bytes(p) % 4 == 0,
     ),
     Entry(
         "bulk",
@@ -88,7 +94,7 @@ ROW_IDEAS = (
         "in shared memory, instead of one instruction per thread and 16 bytes (9.0 and later)",
         Category.ASYNCHRONY,
         requires=("ahead",),
-        applies=lambda p: p["rows"] > 1 and row_bytes(p) % 16 == 0,
+        applies=lambda p: rows(p) > 1 and row_bytes(p) % 16 == 0,
     ),
     Entry(
         "stream",
