@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+import numpy
 import torch
 
-from cuda_sandbox.backend import Backend
 from cuda_sandbox.buffers import WORKSPACE, Buffers, Region
 from cuda_sandbox.report import CandidateFailure, Status
 from cuda_sandbox.signature import Signature, TensorSpec
@@ -20,14 +20,16 @@ class Arena:
     after which no tensor taken from here may be used.
     """
 
-    def __init__(self, signature: Signature, device: torch.device) -> None:
+    def __init__(self, signature: Signature, device: torch.device, buffers: Buffers) -> None:
         self.signature = signature
         self.device = device
-        self.buffers: Buffers = make_buffers(device.type, signature.tensors, device.index or 0)
+        self.buffers = buffers
         self._tensors = {spec.name: self._typed(spec) for spec in signature.tensors}
         self._workspace: torch.Tensor | None = None
 
     def _bytes(self, region: Region) -> torch.Tensor:
+        if self.device.type == "cpu":
+            return torch.from_numpy(numpy.asarray(region))
         return torch.as_tensor(region, device=self.device)
 
     def _typed(self, spec: TensorSpec) -> torch.Tensor:

@@ -58,12 +58,12 @@ class _Certification:
         self.judge = judge
         self.kernel, self.compiled = candidate
         self.rivals = rivals
-        self.bank = Bank(judge.task, secrets.randbits(63))
+        self.bank = Bank(judge.task, judge.demand, secrets.randbits(63))
 
     def run(self) -> dict[str, Any]:
         """The certificate."""
         checks: dict[str, str] = {}
-        with self.judge.trial(self.kernel, self.compiled) as trial:
+        with self.judge.trial(self.kernel, self.compiled, self.judge.arena) as trial:
             precision = self.judge.examine(trial, self.bank)
             checks["hidden inputs"] = f"passed on {len(self.bank.checks)} distributions"
             checks["repeatability"] = self._repeat(trial)
@@ -82,7 +82,7 @@ class _Certification:
     def _repeat(self, trial: Trial) -> str:
         """Whether calls on the same inputs agree to the bit; if not, by how much they differ."""
         content = self.bank.checks[0]
-        runs = [trial.outputs(content) for _ in range(3)]
+        runs = [trial.outputs(content.leaves) for _ in range(3)]
         spread = max(
             _difference(first, again)
             for other in runs[1:]
@@ -95,8 +95,10 @@ class _Certification:
         with contextlib.ExitStack() as stack:
             calls = {"kernel": self._timed(trial)}
             for name, rival in self.rivals.items():
+                arena = self.judge.new_arena()
+                stack.callback(arena.close)
                 with contextlib.suppress(CandidateFailure):
-                    calls[name] = self._timed(stack.enter_context(self.judge.trial(*rival)))
+                    calls[name] = self._timed(stack.enter_context(self.judge.trial(*rival, arena)))
             for mode in self.judge.baselines.known():
                 calls[mode] = stack.enter_context(self.judge.baselines.ready(mode))
             # An A/A control: the same kernel twice tells what a ratio of 1 looks like here.
@@ -104,7 +106,7 @@ class _Certification:
             stack.enter_context(timing_slot(str(self.judge.device)))
             before = throttling(self.judge.device)
             times = interleave(calls, _EFFORT, self.judge.rng)
-        trial.compare_clocks()
+        trial.compare_clocks(self.bank.timed[0].leaves)
         return {
             "time_ms": {name: _plain(interval(taken)) for name, taken in times.items()},
             "speedup": {
@@ -147,7 +149,7 @@ def environment(judge: Judge) -> dict[str, Any]:
             "matmul": torch.backends.cuda.matmul.allow_tf32,
             "cudnn": torch.backends.cudnn.allow_tf32,
         },
-        "isolation": dict(isolation_layers()),
+        "isolation": dataclasses.asdict(isolation_layers()),
     }
 
 

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import torch
 
+from cuda_sandbox.backend import Backend, find, names
 from cuda_sandbox.compiler import Compiler
 from cuda_sandbox.kernel import Kernel
 from cuda_sandbox.report import CandidateFailure, CompileReport, Status
@@ -20,8 +21,8 @@ from cuda_sandbox.slot import timing_slot
 from fitness.arena import Arena
 from fitness.baselines import Baselines, strongest
 from fitness.contents import Bank
-from fitness.correctness import Examination
-from fitness.evaluation import Baseline, Demand, Evaluation, Interval, Precision, Seconds
+from fitness.correctness import Comparison, verdict
+from fitness.evaluation import Baseline, Demand, Evaluation, Interval, Precision, Seconds, Tier
 from fitness.hardware import architecture, ceilings, device_name
 from fitness.roofline import Roofline, impossible, roofline
 from fitness.stopwatch import steady_heap
@@ -36,6 +37,14 @@ class Findings:
 
     precision: Precision | None = None
     time_ms: Interval | None = None
+
+
+class UnfitOutputs(CandidateFailure):
+    """Outputs that are not what was demanded, with their precision where it means something."""
+
+    def __init__(self, status: Status, reason: str, precision: Precision | None) -> None:
+        super().__init__(status, reason)
+        self.precision = precision
 
 
 class Judge:
@@ -67,9 +76,10 @@ class Judge:
         self.task = load(task_path, str(self.device))
         self.signature = self.task.description.signature
         self.arch = architecture(self.device)
-        self.bank = Bank(self.task, secrets.randbits(63) if secret is None else secret)
-        self.rng = random.Random(secrets.randbits(63) if secret is None else secret)
-        self.arena = Arena(self.signature, self.device)
+        secret = secrets.randbits(63) if secret is None else secret
+        self.rng = random.Random(secret)
+        self.bank = Bank(self.task, demand, secret)
+        self.arena = self.new_arena()
         self.baselines = Baselines(self.task, self.bank.default_tier, self.threads)
         self.ceilings = ceilings(self.device, self.threads)
 
@@ -82,38 +92,60 @@ class Judge:
         """The verdict on ``kernel``, whose compilation ended as ``compiled`` says."""
         started = time.perf_counter()
         findings = Findings()
-        status, reason = compiled.status, compiled.reason
-        if compiled.object_key is not None:
-            try:
-                with self.trial(kernel, compiled) as trial:
-                    findings.precision = self.examine(trial, self.bank)
-                    findings.time_ms = self._time(trial, Effort())
-            except CandidateFailure as failure:
-                status, reason = failure.status, failure.reason
+        status, reason = Status.OK, ""
+        try:
+            with self.trial(kernel, compiled, self.arena) as trial:
+                findings.precision = self.examine(trial, self.bank)
+                findings.time_ms = self._time(trial, Effort())
+        except CandidateFailure as failure:
+            status, reason = failure.status, failure.reason
+            if isinstance(failure, UnfitOutputs):
+                findings.precision = failure.precision
         return self._evaluation(status, reason, findings, compiled, started)
 
+    @property
+    def backend(self) -> Backend:
+        """The one backend whose kernels run on this judge's device."""
+        return next(found for found in map(find, names()) if found.device == self.device.type)
+
+    def new_arena(self) -> Arena:
+        """Buffers for one worker at a time."""
+        buffers = self.backend.buffers(self.signature.tensors, self.device.index or 0)
+        return Arena(self.signature, self.device, buffers)
+
     @contextlib.contextmanager
-    def trial(self, kernel: Kernel, compiled: CompileReport) -> Iterator[Trial]:
-        """A worker for ``kernel``, bound to our buffers. Raises CandidateFailure."""
-        assert compiled.object_key is not None
+    def trial(self, kernel: Kernel, compiled: CompileReport, arena: Arena) -> Iterator[Trial]:
+        """A worker for ``kernel``, bound to ``arena``. Raises CandidateFailure."""
+        if kernel.language != self.backend.name:
+            raise CandidateFailure(
+                Status.REJECTED, f"a {kernel.language} kernel cannot run on {self.device}"
+            )
+        if compiled.object_key is None:
+            raise CandidateFailure(compiled.status, compiled.reason)
         with Worker(
-            kernel.language,
+            self.backend,
             self.compiler.object_path(compiled.object_key),
-            self.arena.buffers,
-            device=self.device.index or 0,
+            arena.buffers,
+            device=str(self.device),
             threads=self.threads,
         ) as worker:
-            yield Trial(worker, self.arena, self.rng)
+            worker.bind()
+            arena.take_workspace()
+            yield Trial(worker, arena, self.rng)
 
     def examine(self, trial: Trial, bank: Bank) -> Precision:
         """The precision over all of the bank's distributions, in secret order.
 
-        Raises CandidateFailure(INCORRECT) as soon as the demand cannot be met any more.
+        Raises CandidateFailure(INCORRECT) at the first content whose outputs cannot be accepted.
         """
-        examination = Examination(self.demand)
+        found: list[Comparison] = []
         for content in self.rng.sample(bank.checks, len(bank.checks)):
-            examination.add(content.name, trial.outputs(content), content.truth)
-        return examination.conclude()
+            found += content.compare(trial.outputs(content.leaves))
+            status, reason, precision = verdict(self.demand, found)
+            if status is not Status.OK or precision is None:
+                raise UnfitOutputs(status, reason, precision)
+        assert precision is not None
+        return precision
 
     def _time(self, trial: Trial, effort: Effort) -> Interval:
         with timing_slot(str(self.device)):
@@ -157,7 +189,7 @@ class Judge:
         return self.baselines.get(*wanted)
 
     def _roofline(self, precision: Precision | None) -> Roofline:
-        tier = precision.tier if precision and precision.tier else self.task.own_tier
+        tier = precision.tier if precision and precision.tier else Tier.FP32
         return roofline(self.signature, self.task.description.flops, tier, self.ceilings)
 
     def close(self) -> None:

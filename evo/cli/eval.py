@@ -144,7 +144,6 @@ def compiled_only(signature: Any, kernel: Kernel, arch: str) -> Evaluation:
 def on_device(call: Call, kernel: Kernel, demand: Demand, device: str) -> Evaluation:
     """Compile, judge and, if asked for, certify."""
     from cuda_sandbox.compiler import Compiler
-    from fitness.certify import certify
     from fitness.hardware import require
     from fitness.judge import Judge
 
@@ -154,6 +153,8 @@ def on_device(call: Call, kernel: Kernel, demand: Demand, device: str) -> Evalua
         try:
             report = compiler.submit(kernel, judge.signature, judge.arch).result()
             if call.certify:
+                from fitness.certify import certify
+
                 return certify(judge, (kernel, report), {})
             return judge.evaluate(kernel, report)
         except (ValueError, RuntimeError) as error:

@@ -1,0 +1,98 @@
+"""The contents that candidates are called on, with their truths, made once per judge."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from torch import Tensor
+
+from cuda_sandbox.signature import Role
+from fitness.correctness import Comparison, Quick, compare, quick, quick_check, verdict
+from fitness.evaluation import Demand, Tier
+from fitness.inputs import DISTRIBUTIONS, Inputs
+from fitness.loaded import LoadedTask
+from fitness.truth import Truth, find_content, find_truth
+
+TIMED = 4
+"""How many contents timed calls choose from: enough that a cache of results does not pay."""
+
+
+@dataclass(frozen=True)
+class Content:
+    """All leaves by name, and the truth for them."""
+
+    leaves: Mapping[str, Tensor]
+    truth: Truth
+
+    @property
+    def name(self) -> str:
+        """The distribution's."""
+        return self.truth.content
+
+    def compare(self, outputs: Sequence[Tensor]) -> list[Comparison]:
+        """A kernel's outputs beside the truth."""
+        return compare(outputs, self.truth)
+
+
+@dataclass(frozen=True)
+class TimedContent:
+    """A content for timed calls: its truth in the outputs' own width, for one quick pass."""
+
+    leaves: Mapping[str, Tensor]
+    expected: Quick
+
+    def complaint(self, outputs: Sequence[Tensor]) -> str:
+        """What is wrong with a timed call's outputs; empty if nothing is."""
+        return quick_check(outputs, self.expected)
+
+
+class Bank:
+    """Contents drawn from one secret.
+
+    ``checks`` has one content per distribution on which the reference is finite; ``left_out``
+    names the other distributions. ``timed`` are the task's own inputs with parameters that make
+    no operation the identity, drawn several times.
+    """
+
+    def __init__(self, task: LoadedTask, demand: Demand, secret: int) -> None:
+        self._task = task
+        self._demand = demand
+        self._inputs = Inputs(task, secret)
+
+    @cached_property
+    def checks(self) -> tuple[Content, ...]:
+        """One content per distribution."""
+        found = (find_content(self._inputs, name) for name in DISTRIBUTIONS)
+        return tuple(Content(*pair) for pair in found if pair)
+
+    @property
+    def left_out(self) -> tuple[str, ...]:
+        """Distributions on which the reference itself is not finite."""
+        used = {content.name for content in self.checks}
+        return tuple(name for name in DISTRIBUTIONS if name not in used)
+
+    @cached_property
+    def timed(self) -> tuple[TimedContent, ...]:
+        """Contents for timed calls."""
+        return tuple(self._draw_timed(index) for index in range(1, TIMED + 1))
+
+    def _draw_timed(self, index: int) -> TimedContent:
+        leaves = self._inputs.draw("own", index)
+        drawn = self._inputs.draw("normal", index)
+        for spec in self._task.signature.arguments:
+            if spec.role is Role.PARAMETER:
+                leaves[spec.name] = drawn[spec.name]
+        return TimedContent(leaves, quick(find_truth(self._task, leaves, "own"), self._demand))
+
+    @cached_property
+    def default_tier(self) -> Tier | None:
+        """The tier that PyTorch reaches itself, with the flags as they are now."""
+        found = [
+            comparison
+            for content in self.checks
+            for comparison in content.compare(self._task.run(content.leaves))
+        ]
+        precision = verdict(self._demand, found)[2]
+        return precision.tier if precision else None
