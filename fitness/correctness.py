@@ -203,51 +203,51 @@ def _figure(value: float) -> str:
 
 @dataclass(frozen=True)
 class Quick:
-    """What timed calls are compared with: expected outputs in their own width, absolute bounds.
+    """What timed calls are compared with: the truth in the outputs' own width, absolute bounds.
 
-    ``checks`` are (expected, bound on ``max|y-t|``); bound None means equal to it or to ``other``.
+    ``checks`` are (truth, bound on ``max|y-t|``); bound None means equal to it or to ``other``.
     """
 
-    truth: Truth
-    checks: tuple[tuple[Tensor, float | None], ...]
+    checks: tuple[tuple[OutputTruth, float | None], ...]
 
 
 def quick(truth: Truth, demand: Demand) -> Quick:
-    """Prepare ``truth`` for `quick_check` under ``demand``."""
-    return Quick(truth, tuple(_narrow(true, demand) for true in truth.outputs))
+    """Prepare ``truth`` for `quick_check` under ``demand``; keeps no float64 copy of floats."""
+    return Quick(tuple(_narrow(true, demand) for true in truth.outputs))
 
 
-def _narrow(true: OutputTruth, demand: Demand) -> tuple[Tensor, float | None]:
+def _narrow(true: OutputTruth, demand: Demand) -> tuple[OutputTruth, float | None]:
     if true.size is None:
-        return true.values, None
+        return true, None
     if demand.tier is not None:
         bound = true.bounds[demand.tier].max
     else:
         assert demand.tolerance is not None
         bound = max(demand.tolerance * true.size.rms, true.bounds[Tier.FP32].max)
     if true.dtype is torch.float64 or true.ranking is not None:
-        return true.values, bound
+        return true, bound
     # rounding the truth to float32 moves it by half a unit in the last place at most
-    return true.values.float(), bound + torch.finfo(torch.float32).eps * true.size.largest
+    slack = torch.finfo(torch.float32).eps * true.size.largest
+    return replace(true, values=true.values.float()), bound + slack
 
 
 def quick_check(outputs: Sequence[Tensor], expected: Quick) -> str:
     """Empty if ``outputs`` are right, else what is wrong where. One pass, in float32."""
-    for output, true, check in zip(outputs, expected.truth.outputs, expected.checks, strict=True):
-        complaint = _quick(output, true, *check)
+    for output, check in zip(outputs, expected.checks, strict=True):
+        complaint = _quick(output, *check)
         if complaint:
             return complaint
     return ""
 
 
-def _quick(output: Tensor, true: OutputTruth, expected: Tensor, bound: float | None) -> str:
+def _quick(output: Tensor, true: OutputTruth, bound: float | None) -> str:
     if bound is None:
         return _compare_exactly(output, true, "").fault
     picked = true.ranking.picked(output) if true.ranking else output
     if picked is None:
         return f"{true.name} holds indices out of range, or one of them twice"
     assert true.size is not None
-    gap = _largest_gap(picked, expected, true.size.finite)
+    gap = _largest_gap(picked, true.values, true.size.finite)
     if gap <= bound:  # False for NaN
         return ""
     return f"{_element(picked, true)} (off by {gap:.3g}, allowed {bound:.3g})"

@@ -24,7 +24,7 @@ from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
 
 from cuda_sandbox.signature import Role, Signature
 from fitness.description import Node, TaskDescription, to_json
-from fitness.leaves import Arguments, Leaf, dtype_name
+from fitness.leaves import Leaf, dtype_name
 from fitness.reference import Reference, output_leaves
 from fitness.task import TaskError
 from fitness.taskfile import TaskFile
@@ -51,7 +51,7 @@ class Reality:
         with nullcontext() if self.inputs else mode:
             first, second = file.inputs(seed=0), file.inputs(seed=1)
         reference = Reference(file, model, first)
-        _refuse_varying(file, reference.arguments, second)
+        _refuse_varying(file, reference, second)
         if self.forward:
             leaves = {leaf.name: leaf.tensor.contiguous() for leaf in reference.leaves}
             return _describe(file, reference, leaves)
@@ -105,17 +105,18 @@ def _fake(mode: FakeTensorMode, tensor: Tensor) -> Tensor:
         return fake.detach().contiguous()
 
 
-def _refuse_varying(file: TaskFile, arguments: Arguments, values: tuple[Any, ...]) -> None:
+def _refuse_varying(file: TaskFile, reference: Reference, values: tuple[Any, ...]) -> None:
     """Raises TaskError if a second call of get_inputs() gives other numbers or shapes."""
     numbers, shapes = _look(values)
-    for (name, value), other in zip(arguments.scalars, numbers, strict=False):
+    for (name, value), other in zip(reference.arguments.scalars, numbers, strict=False):
         if value != other and not (value != value and other != other):
             raise TaskError(
                 f"{file.path}: the number {name!r} varies from call to call of get_inputs() "
                 f"({value}, then {other}); a kernel is compiled for fixed numbers: make it a "
                 "constant, or a tensor"
             )
-    if [leaf.tensor.shape for leaf in arguments.leaves] != shapes:
+    ours = [leaf.tensor.shape for leaf in reference.leaves if leaf.role is Role.INPUT]
+    if ours != shapes:
         raise TaskError(
             f"{file.path}: the shapes vary from call to call of get_inputs(); "
             "a kernel is compiled for fixed shapes"
@@ -145,7 +146,7 @@ def _describe(
 ) -> TaskDescription:
     outputs = reference.run(leaves)
     try:
-        named = output_leaves(outputs, reference.names)
+        named = output_leaves(reference, outputs)
     except TaskError as error:
         raise TaskError(f"{file.path}: {error}") from error
     remarks = _remarks(reference, outputs, leaves)
@@ -184,22 +185,14 @@ def _attempt(count: Callable[[], int | None]) -> int | None:
 def _signature(file: TaskFile, reference: Reference, outputs: tuple[Leaf, ...]) -> Signature:
     tensors = [leaf.spec for leaf in reference.leaves]
     wide = any(spec.dtype == "float64" for spec in tensors)
-    macros = {
-        f"{spec.name}_{suffix}".upper()
-        for spec in (*tensors, *(leaf.spec for leaf in outputs))
-        for suffix in ("SIZE", *(f"D{i}" for i in range(len(spec.shape))))
-    }
-    defines = []
-    for label, value in reference.arguments.scalars:
-        name = reference.names.give(label).upper()
-        while name in macros:
-            name += "_"
-        defines.append((name, literal(value, wide)))
+    defines = tuple(
+        (label.upper(), literal(value, wide)) for label, value in reference.arguments.scalars
+    )
     return Signature(
         title=file.path.stem,
         arguments=tuple(tensors),
         outputs=tuple(leaf.spec for leaf in outputs),
-        defines=tuple(defines),
+        defines=defines,
         notes=tuple(_notes(file, reference.model)),
     )
 

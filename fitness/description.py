@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from cuda_sandbox.signature import Role, Signature, TensorSpec
+from cuda_sandbox.signature import Signature
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,25 +53,11 @@ def from_json(data: dict[str, Any]) -> TaskDescription:
     return TaskDescription(
         name=data["name"],
         source=data["source"],
-        signature=_signature(data["signature"]),
+        signature=Signature.from_dict(data["signature"]),
         graph=tuple(_node(node) for node in data["graph"]),
         flops=data["flops"],
         remarks=tuple(data["remarks"]),
     )
-
-
-def _signature(data: dict[str, Any]) -> Signature:
-    return Signature(
-        title=data["title"],
-        arguments=tuple(_spec(spec) for spec in data["arguments"]),
-        outputs=tuple(_spec(spec) for spec in data["outputs"]),
-        defines=tuple((name, literal) for name, literal in data["defines"]),
-        notes=tuple(data["notes"]),
-    )
-
-
-def _spec(data: dict[str, Any]) -> TensorSpec:
-    return TensorSpec(data["name"], data["dtype"], tuple(data["shape"]), Role(data["role"]))
 
 
 def _node(data: dict[str, Any]) -> Node:

@@ -8,36 +8,23 @@ from __future__ import annotations
 
 import contextlib
 import inspect
-import keyword
-import re
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
+from cuda_sandbox.header import identifiers
 from cuda_sandbox.signature import DTYPES, Role, TensorSpec
 from fitness.task import TaskError
-
-# C++ keywords and what the header itself or the compiler defines
-_WORDS = """
-    alignas alignof and asm auto bitand bitor bool break case catch char class compl concept
-    const consteval constexpr constinit continue decltype default delete do double else enum
-    explicit export extern false float for friend goto if inline int long mutable namespace new
-    noexcept not nullptr operator or private protected public register requires return short
-    signed sizeof static struct switch template this throw true try typedef typeid typename union
-    unsigned using virtual void volatile while xor linux unix half launch workspace
-    workspace_bytes stream main size_t null eof nan infinity assert errno signbit
-"""
-_RESERVED = frozenset(_WORDS.split())
 
 
 @dataclass(frozen=True, slots=True)
 class Ref:
-    """Stands for the leaf ``name``."""
+    """Stands for the leaf at ``position`` in the signature's order."""
 
-    name: str
+    position: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,21 +41,30 @@ class Leaf:
         return TensorSpec(self.name, dtype_name(self.tensor), tuple(self.tensor.shape), self.role)
 
 
-@dataclass
-class Names:
-    """Gives C identifiers, each once: macros are upper case, so case does not tell names apart."""
+class Collector:
+    """Gathers leaves in the signature's order; the same tensor found twice is one leaf."""
 
-    taken: set[str] = field(default_factory=set)
+    def __init__(self) -> None:
+        self._found: list[Leaf] = []
+        self._seen: dict[int, Ref] = {}
 
-    def give(self, wanted: str) -> str:
-        """``wanted`` made an identifier; a collision or keyword gets trailing underscores."""
-        name = re.sub(r"\W", "_", wanted, flags=re.ASCII)
-        if not name or name[0].isdigit():
-            name = f"p_{name}"
-        while name.lower() in self.taken or name.lower() in _RESERVED or keyword.iskeyword(name):
-            name += "_"
-        self.taken.add(name.lower())
-        return name
+    def add(self, label: str, role: Role, tensor: Tensor) -> Ref:
+        """The ref that stands for ``tensor``. Raises TaskError if no kernel can take it."""
+        if id(tensor) not in self._seen:
+            check(label, tensor)
+            self._seen[id(tensor)] = Ref(len(self._found))
+            self._found.append(Leaf(label, role, tensor))
+        return self._seen[id(tensor)]
+
+    def leaves(self) -> tuple[Leaf, ...]:
+        """All leaves, their labels made identifiers."""
+        return named(self._found)
+
+
+def named(leaves: Sequence[Leaf]) -> tuple[Leaf, ...]:
+    """The leaves with names as the header spells them: each once, dots as underscores."""
+    names = identifiers(leaf.name.replace(".", "_") for leaf in leaves)
+    return tuple(replace(leaf, name=name) for leaf, name in zip(leaves, names, strict=True))
 
 
 def dtype_name(tensor: Tensor) -> str:
@@ -76,62 +72,59 @@ def dtype_name(tensor: Tensor) -> str:
     return str(tensor.dtype).removeprefix("torch.")
 
 
-def replace(value: Any, how: Callable[[Any], Any]) -> Any:
+def rebuilt(value: Any, how: Callable[[Any], Any]) -> Any:
     """``value`` rebuilt with ``how`` applied to everything that is no list, tuple or dict."""
     if isinstance(value, tuple) and hasattr(value, "_fields"):
-        return type(value)(*(replace(item, how) for item in value))
+        return type(value)(*(rebuilt(item, how) for item in value))
     if isinstance(value, (list, tuple)):
-        return type(value)(replace(item, how) for item in value)
+        return type(value)(rebuilt(item, how) for item in value)
     if isinstance(value, dict):
-        return {key: replace(item, how) for key, item in value.items()}
+        return {key: rebuilt(item, how) for key, item in value.items()}
     return how(value)
 
 
-def filled(tree: Any, leaves: Mapping[str, Tensor]) -> Any:
-    """``tree`` with the leaves in place of their refs."""
-    return replace(tree, lambda item: leaves[item.name] if isinstance(item, Ref) else item)
+def filled(tree: Any, tensors: Sequence[Tensor]) -> Any:
+    """``tree`` with the tensors, in the signature's order, in place of their refs."""
+    return rebuilt(tree, lambda item: tensors[item.position] if isinstance(item, Ref) else item)
 
 
 @dataclass(frozen=True)
 class Arguments:
-    """Forward's positional arguments: ``tree`` with refs; the numbers among them by name."""
+    """Forward's positional arguments: ``tree`` with refs; the numbers among them by name.
+
+    ``dropped`` are the names of those that are None, ``strided`` of those not contiguous.
+    """
 
     tree: tuple[Any, ...]
-    leaves: tuple[Leaf, ...]
     scalars: tuple[tuple[str, int | float | bool], ...]
     dropped: tuple[str, ...]
     strided: tuple[str, ...]
 
     @classmethod
-    def read(cls, model: nn.Module, values: tuple[Any, ...], names: Names) -> Arguments:
+    def read(cls, model: nn.Module, values: tuple[Any, ...], collector: Collector) -> Arguments:
         """Name what ``get_inputs()`` gave. Raises TaskError on types that no kernel can take."""
-        reader = _Reader(names)
+        reader = _Reader(collector)
         labels = _parameter_names(model, len(values))
         tree = tuple(reader.take(label, value) for label, value in zip(labels, values, strict=True))
-        return cls(
-            tree,
-            tuple(reader.leaves),
-            tuple(reader.scalars),
-            tuple(reader.dropped),
-            tuple(reader.strided),
-        )
+        return cls(tree, tuple(reader.scalars), tuple(reader.dropped), tuple(reader.strided))
 
 
 class _Reader:
     """Walks the inputs and notes what it finds."""
 
-    def __init__(self, names: Names) -> None:
-        self.names = names
-        self.leaves: list[Leaf] = []
+    def __init__(self, collector: Collector) -> None:
+        self.collector = collector
         self.scalars: list[tuple[str, int | float | bool]] = []
         self.dropped: list[str] = []
         self.strided: list[str] = []
-        self._seen: dict[int, str] = {}
 
     def take(self, label: str, value: Any) -> Any:
         """The value with its tensors replaced by refs."""
         if isinstance(value, Tensor):
-            return self._tensor(label, value)
+            ref = self.collector.add(label, Role.INPUT, value)
+            if not value.is_contiguous():
+                self.strided.append(label)
+            return ref
         if isinstance(value, (list, tuple)):
             return type(value)(self.take(f"{label}_{i}", item) for i, item in enumerate(value))
         if value is None:
@@ -144,17 +137,6 @@ class _Reader:
                 "tensors, lists of tensors and Python numbers"
             )
         return value
-
-    def _tensor(self, label: str, value: Tensor) -> Ref:
-        if id(value) in self._seen:
-            return Ref(self._seen[id(value)])
-        check(label, value)
-        if not value.is_contiguous():
-            self.strided.append(label)
-        leaf = Leaf(self.names.give(label), Role.INPUT, value)
-        self.leaves.append(leaf)
-        self._seen[id(value)] = leaf.name
-        return Ref(leaf.name)
 
 
 def check(label: str, value: Tensor) -> None:
@@ -193,51 +175,45 @@ class Site:
     key: str
     tree: Any
 
-    def put(self, leaves: Mapping[str, Tensor]) -> None:
-        """Put the leaves in place."""
-        getattr(self.module, self.store)[self.key] = filled(self.tree, leaves)
+    def put(self, tensors: Sequence[Tensor]) -> None:
+        """Put the leaves in place, from all tensors in the signature's order."""
+        getattr(self.module, self.store)[self.key] = filled(self.tree, tensors)
 
 
 _STORES = ("_parameters", "_buffers", "_modules")
 
 
-def find_sites(model: nn.Module, names: Names) -> tuple[list[Leaf], list[Site]]:
-    """The model's own leaves (parameters, buffers, states, in this order) and where they sit."""
-    leaves: dict[int, Leaf] = {}
+def find_sites(model: nn.Module, collector: Collector) -> list[Site]:
+    """Where the model's own leaves sit: parameters, buffers, then states, in this order."""
     for name, parameter in model.named_parameters():
-        _add(leaves, names, name, Role.PARAMETER, parameter)
+        collector.add(name, Role.PARAMETER, parameter)
     for name, buffer in model.named_buffers():
-        _add(leaves, names, name, Role.BUFFER, buffer)
-    sites = []
+        collector.add(name, Role.BUFFER, buffer)
+    sites: list[Site] = []
     for prefix, module in model.named_modules():
-        for store in ("_parameters", "_buffers"):
-            for key, value in getattr(module, store).items():
-                if value is not None:
-                    sites.append(Site(module, store, key, Ref(leaves[id(value)].name)))
-        sites += _attribute_sites(module, prefix, leaves, names)
-    return list(leaves.values()), sites
+        sites += _registered_sites(module, collector)
+        sites += _attribute_sites(module, f"{prefix}." if prefix else "", collector)
+    return sites
 
 
-def _add(leaves: dict[int, Leaf], names: Names, name: str, role: Role, tensor: Tensor) -> None:
-    if id(tensor) not in leaves:
-        check(name, tensor)
-        leaves[id(tensor)] = Leaf(names.give(name.replace(".", "_")), role, tensor)
+def _registered_sites(module: nn.Module, collector: Collector) -> Iterator[Site]:
+    for store, role in (("_parameters", Role.PARAMETER), ("_buffers", Role.BUFFER)):
+        for key, value in getattr(module, store).items():
+            if value is not None:
+                yield Site(module, store, key, collector.add(key, role, value))
 
 
-def _attribute_sites(
-    module: nn.Module, prefix: str, leaves: dict[int, Leaf], names: Names
-) -> Iterator[Site]:
+def _attribute_sites(module: nn.Module, prefix: str, collector: Collector) -> Iterator[Site]:
     """Sites of tensors that a module keeps as plain attributes, alone or in lists and dicts."""
     for key, value in list(vars(module).items()):
         if key in _STORES or "hook" in key:
             continue
-        label = f"{prefix}.{key}" if prefix else key
-        tree = _with_refs(label, value, leaves, names)
+        tree = _with_refs(f"{prefix}{key}", value, collector)
         if tree is not None:
             yield Site(module, "__dict__", key, tree)
 
 
-def _with_refs(label: str, value: Any, leaves: dict[int, Leaf], names: Names) -> Any:
+def _with_refs(label: str, value: Any, collector: Collector) -> Any:
     """``value`` with refs for its tensors, or None if it holds none."""
     found = 0
 
@@ -247,16 +223,15 @@ def _with_refs(label: str, value: Any, leaves: dict[int, Leaf], names: Names) ->
             return item
         found += 1
         suffix = "" if item is value else f".{found - 1}"
-        _add(leaves, names, f"{label}{suffix}", Role.STATE, item)
-        return Ref(leaves[id(item)].name)
+        return collector.add(f"{label}{suffix}", Role.STATE, item)
 
-    tree = replace(value, take) if isinstance(value, (Tensor, list, tuple, dict)) else None
+    tree = rebuilt(value, take) if isinstance(value, (Tensor, list, tuple, dict)) else None
     return tree if found else None
 
 
 @contextlib.contextmanager
-def installed(model: nn.Module, sites: list[Site], leaves: Mapping[str, Tensor]) -> Iterator[None]:
-    """Within, the model holds ``leaves``; after it, every attribute is what it was before.
+def installed(model: nn.Module, sites: list[Site], tensors: Sequence[Tensor]) -> Iterator[None]:
+    """Within, the model holds ``tensors``; after it, every attribute is what it was before.
 
     So nothing that forward assigns (counters, hidden states) outlives a call.
     """
@@ -266,7 +241,7 @@ def installed(model: nn.Module, sites: list[Site], leaves: Mapping[str, Tensor])
         for store in (vars(module), *(vars(module)[name] for name in _STORES))
     ]
     for site in sites:
-        site.put(leaves)
+        site.put(tensors)
     try:
         yield
     finally:

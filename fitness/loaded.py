@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from cuda_sandbox.signature import Role, Signature
 from fitness.description import TaskDescription
 from fitness.evaluation import Tier
-from fitness.leaves import Arguments, Names, filled, find_sites, installed
+from fitness.leaves import Arguments, Collector, filled, find_sites, installed
 from fitness.reference import Leaves, Reference
 from fitness.task import TaskError
 from fitness.taskfile import TaskFile
@@ -84,9 +84,11 @@ class LoadedTask:
         Parameters, buffers and states are the model's (not copied).
         """
         values = _inputs(self.reference.file, self.device, seed)
-        drawn = Arguments.read(self.model, values, Names()).leaves
+        collector = Collector()
+        Arguments.read(self.model, values, collector)
         held = {leaf.name: leaf.tensor for leaf in self.reference.leaves}
-        for leaf, ours in zip(drawn, self.reference.arguments.leaves, strict=True):
+        expected = [leaf for leaf in self.reference.leaves if leaf.role is Role.INPUT]
+        for leaf, ours in zip(collector.leaves(), expected, strict=True):
             if leaf.tensor.shape != ours.tensor.shape or leaf.tensor.dtype != ours.tensor.dtype:
                 raise TaskError(
                     f"{self.reference.file.path}: {ours.name} varies in shape or type from call "
@@ -103,11 +105,11 @@ class LoadedTask:
 
         For timing. ``wrap`` may compile the model. State that the calls change is put back after.
         """
-        arguments = filled(self.reference.arguments.tree, self.own(_OWN_SEED))
+        arguments = filled(self.reference.arguments.tree, list(self.own(_OWN_SEED).values()))
         changing = [leaf.tensor for leaf in self.reference.leaves if _is_changing(leaf.role)]
         saved = [tensor.clone() for tensor in changing]
         function = wrap(self.model) if wrap else self.model
-        with torch.no_grad(), installed(self.model, [], {}):
+        with torch.no_grad(), installed(self.model, [], []):
             try:
                 yield lambda: function(*arguments)
             finally:
@@ -129,8 +131,9 @@ def _model(file: TaskFile, device: torch.device, seed: int) -> nn.Module:
             raise
         model = file.build(seed)
     model.to(device)
-    leaves, sites = find_sites(model, Names())
-    placed = {leaf.name: _placed(leaf.tensor, device) for leaf in leaves}
+    collector = Collector()
+    sites = find_sites(model, collector)
+    placed = [_placed(leaf.tensor, device) for leaf in collector.leaves()]
     for site in sites:
         if site.store == "__dict__":
             site.put(placed)

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from cuda_sandbox.signature import Role
-from fitness.leaves import Arguments, Leaf, Names, check, filled, find_sites, installed
+from fitness.leaves import Arguments, Collector, Leaf, check, filled, find_sites, installed, named
 from fitness.task import TaskError
 from fitness.taskfile import TaskFile, blamed
 
@@ -28,16 +28,15 @@ class Reference:
     """
 
     def __init__(self, file: TaskFile, model: nn.Module, values: tuple[Any, ...]) -> None:
-        names = Names()
+        collector = Collector()
         self.file = file
         self.model = model
         try:
-            self.arguments = Arguments.read(model, values, names)
-            own, self.sites = find_sites(model, names)
+            self.arguments = Arguments.read(model, values, collector)
+            self.sites = find_sites(model, collector)
         except TaskError as error:
             raise TaskError(f"{file.path}: {error}") from error
-        self.names = names
-        self.leaves: tuple[Leaf, ...] = (*self.arguments.leaves, *own)
+        self.leaves = collector.leaves()
         self._roles = {leaf.name: leaf.role for leaf in self.leaves}
         self.changed: frozenset[str] | None = None  # inputs that forward writes to; None: unknown
 
@@ -46,10 +45,6 @@ class Reference:
         self.leaves = tuple(
             replace(leaf, tensor=leaf.tensor.to("meta")) if leaf.role is Role.INPUT else leaf
             for leaf in self.leaves
-        )
-        self.arguments = replace(
-            self.arguments,
-            leaves=tuple(leaf for leaf in self.leaves if leaf.role is Role.INPUT),
         )
 
     def run(self, leaves: Leaves) -> tuple[Tensor, ...]:
@@ -73,11 +68,12 @@ class Reference:
 
     def call(self, leaves: Leaves) -> tuple[Tensor, ...]:
         """As `run`, on these very tensors: what forward writes to is changed."""
-        arguments = filled(self.arguments.tree, leaves)
+        tensors = [leaves[leaf.name] for leaf in self.leaves]
+        arguments = filled(self.arguments.tree, tensors)
         with (
             blamed(self.file.path, "forward"),
             torch.no_grad(),
-            installed(self.model, self.sites, leaves),
+            installed(self.model, self.sites, tensors),
         ):
             result = self.model(*arguments)
         return tuple(output.contiguous() for output in self._outputs(result))
@@ -101,17 +97,17 @@ class Reference:
         )
 
 
-def output_leaves(outputs: tuple[Tensor, ...], names: Names) -> tuple[Leaf, ...]:
+def output_leaves(reference: Reference, outputs: tuple[Tensor, ...]) -> tuple[Leaf, ...]:
     """The outputs named ``out``, or ``out0``, ``out1``, ... Raises TaskError on other types."""
     if not outputs:
         raise TaskError("forward returns no tensor")
     labels = ["out"] if len(outputs) == 1 else [f"out{i}" for i in range(len(outputs))]
     for label, output in zip(labels, outputs, strict=True):
         check(label, output)
-    return tuple(
-        Leaf(names.give(label), Role.OUTPUT, output)
-        for label, output in zip(labels, outputs, strict=True)
-    )
+    found = [
+        Leaf(label, Role.OUTPUT, output) for label, output in zip(labels, outputs, strict=True)
+    ]
+    return named([*reference.leaves, *found])[len(reference.leaves) :]
 
 
 def upcast(tensor: Tensor) -> Tensor:

@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cuda_sandbox.cache import cache_dir
+from cuda_sandbox.errors import UserError
 from fitness.description import TaskDescription, from_json
 
 if TYPE_CHECKING:
@@ -32,7 +33,7 @@ _SOURCES = ("describe", "description", "leaves", "reference", "taskfile", "trace
 _GRACE_S = 3.0  # between the child's own deadline, which names the line, and ours
 
 
-class TaskError(Exception):
+class TaskError(UserError):
     """A task that cannot be used: the message names the file, the line if known, a remedy."""
 
 

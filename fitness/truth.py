@@ -16,6 +16,7 @@ arithmetic, so that tiers mean the same on every device:
 from __future__ import annotations
 
 import hashlib
+import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
@@ -92,8 +93,9 @@ def find_truth(task: LoadedTask, leaves: Leaves, content: str) -> Truth:
         own = task.run(leaves)
         _require_finite(task, own, content)
         wide, recorder = _wide(task, leaves)
+        narrow = all(tensor.dtype is not torch.float64 for tensor in leaves.values())
         truths = [
-            _Output(spec.name, output, true, recorder)
+            _Output(spec.name, output, true, recorder, narrow)
             for spec, output, true in zip(task.signature.outputs, own, wide or own, strict=True)
         ]
         for tier, rounded in _as_tiers(leaves):
@@ -128,9 +130,12 @@ def _wide(task: LoadedTask, leaves: Leaves) -> tuple[tuple[Tensor, ...] | None, 
 class _Output:
     """Collects the errors of one output under each tier's operands."""
 
-    def __init__(self, name: str, own: Tensor, true: Tensor, recorder: Recorder) -> None:
+    def __init__(
+        self, name: str, own: Tensor, true: Tensor, recorder: Recorder, narrow: bool
+    ) -> None:
         self.name = name
         self.dtype = own.dtype
+        self.precision = _precision(own.dtype, narrow)
         self.ranking = None if own.is_floating_point() else recorder.find(true)
         self.other = None if own.is_floating_point() or self.ranking else own
         self.values = self._comparable(true)
@@ -172,25 +177,43 @@ class _Output:
             self.reference,
             self.other,
             self.ranking,
-            informative=not bounds or bounds[Tier.FP32].l2 <= max(_INFORMATIVE, self._eps) * norm,
+            informative=not bounds
+            or bounds[Tier.FP32].l2 <= max(_INFORMATIVE, self.precision.eps * _FACTOR) * norm,
         )
 
-    @property
-    def _eps(self) -> float:
-        dtype = self.dtype if self.dtype.is_floating_point else torch.float32
-        return torch.finfo(dtype).eps * _FACTOR
+    def _least(self) -> Errors:
+        """One unit in the last place of the largest values, or what cannot be represented."""
+        assert self.size is not None
+        eps, smallest = self.precision.eps, _smallest(self.precision)
+        return Errors(
+            max(self.size.largest * eps, smallest),
+            max(self.size.norm * eps, smallest * math.sqrt(self.values.numel())),
+        )
 
     def _bounds(self) -> dict[Tier, Errors]:
         if self.size is None:
             return {}
         whole = Errors(self.size.largest, self.size.norm)
-        bound = self.errors[Tier.FP32].times(_FACTOR).or_more(whole.times(self._eps))
+        least = self._least()
+        bound = self.errors[Tier.FP32].times(_FACTOR).or_more(least.times(_FACTOR))
         bounds = {Tier.FP32: bound}
         for tier in (Tier.TF32, Tier.HALF):
             error = self.errors.get(tier, _NOTHING)
             bound = bound.or_more(error.times(_FACTOR).or_less(whole.times(_CAP)))
             bounds[tier] = bound
         return bounds
+
+
+def _precision(dtype: torch.dtype, narrow: bool) -> torch.finfo:
+    """The type whose unit in the last place counts; ``narrow``: whether no leaf is float64."""
+    if not dtype.is_floating_point or (narrow and dtype is torch.float64):
+        return torch.finfo(torch.float32)
+    return torch.finfo(dtype)
+
+
+def _smallest(precision: torch.finfo) -> float:
+    """Below this a kernel may flush to zero: 16-bit types keep their subnormals."""
+    return precision.smallest_subnormal if precision.bits == 16 else precision.tiny
 
 
 def _as_tiers(leaves: Leaves) -> Iterator[tuple[Tier, dict[str, Tensor]]]:
