@@ -75,7 +75,7 @@ def subtitle(view: RunView) -> str:
     accepted = sum(one.fitness.valid for one in view.individuals)
     facts = [
         f"task {view.info.task.name}",
-        str(view.info.state),
+        view.state,
         f"{len(view.individuals)} kernels, {accepted} accepted",
         f"speedup over PyTorch ({view.baseline})",
         *view.devices,

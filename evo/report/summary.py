@@ -77,7 +77,7 @@ def summary(view: RunView) -> dict[str, Any]:
     winner = view.by_id[view.winner] if view.winner else None
     return {
         "run": info.name,
-        "state": str(info.state),
+        "state": view.state,
         "outcome": info.outcome,
         "created": info.created,
         "task": info.task.name,

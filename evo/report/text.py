@@ -19,17 +19,17 @@ def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
     """Aligned columns: the first to the left, the others to the right."""
     cells = [tuple(head), *map(tuple, rows)]
     widths = [max(len(row[column]) for row in cells) for column in range(len(head))]
-    return [
-        "  " + "  ".join([row[0].ljust(widths[0])]
-                         + [cell.rjust(width) for cell, width in zip(row[1:], widths[1:], strict=True)])
-        for row in cells
-    ]  # fmt: skip
+    lines = []
+    for first, *rest in cells:
+        aligned = [cell.rjust(width) for cell, width in zip(rest, widths[1:], strict=True)]
+        lines.append("  " + "  ".join([first.ljust(widths[0]), *aligned]))
+    return lines
 
 
 def run_text(view: RunView) -> list[str]:
     """State, task, devices, best, budget, and the counts."""
     info = view.info
-    lines = [f"{info.name}: {info.state}" + (f" ({info.outcome})" if info.outcome else "")]
+    lines = [f"{info.name}: {view.state}" + (f" ({info.outcome})" if info.outcome else "")]
     lines += [f"  {name:<10}{value}" for name, value in _facts(view) if value]
     counts = statuses(view)
     if counts:

@@ -31,7 +31,7 @@ def trajectory(view: RunView) -> dict[str, Any]:
         "task": view.info.task.name,
         "baseline": view.baseline,
         "devices": view.devices,
-        "state": str(view.info.state),
+        "state": view.state,
         "winner": view.winner,
         "certificate": verdict(view.certificate) if view.certificate else None,
         "steps": [_step(view, one) for one in view.path],

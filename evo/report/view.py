@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Self
 
 from cuda_sandbox.errors import UserError
 from evo.individual import Individual
 from evo.lineage import best, build, mothers
-from evo.records import Migration, RunInfo, Spent
+from evo.records import Migration, RunInfo, Spent, State
 from fitness.evaluation import Evaluation
 
 if TYPE_CHECKING:
@@ -25,7 +25,8 @@ class NoSuchKernel(UserError):
 class RunView:
     """What a run holds. ``individuals`` are in the order of their birth.
 
-    ``certificate`` is the certifying verdict on the winner, once there is one.
+    ``certificate`` is the certifying verdict on the winner, once there is one; ``busy`` whether a
+    process is at the run now.
     """
 
     info: RunInfo
@@ -33,17 +34,19 @@ class RunView:
     migrations: tuple[Migration, ...] = ()
     spent: Spent | None = None
     certificate: Evaluation | None = None
+    busy: bool = False
 
     @classmethod
-    def read(cls, store: Store) -> Self:
-        """Everything the reports need, as the store stands now."""
-        info = store.info
+    def read(cls, store: Store, *, busy: bool = False) -> Self:
+        """Everything the reports need, as the store stands now; a run is called as its folder."""
+        info = replace(store.info, name=store.path.resolve().parent.name)
         return cls(
             info=info,
             individuals=tuple(store.individuals()),
             migrations=tuple(store.migrations()),
             spent=store.spent(),
             certificate=store.certificate(info.winner) if info.winner else None,
+            busy=busy,
         )
 
     @cached_property
@@ -65,6 +68,13 @@ class RunView:
     def graph(self) -> Graph:
         """The lineage (see :mod:`evo.lineage`)."""
         return build(self.individuals, self.migrations, self.winner)
+
+    @property
+    def state(self) -> str:
+        """``running``, ``stopped``, ``failed``, ``finished``; ``interrupted`` if it was killed."""
+        if self.busy:
+            return str(State.RUNNING)
+        return "interrupted" if self.info.state is State.RUNNING else str(self.info.state)
 
     @property
     def baseline(self) -> str:

@@ -1,0 +1,136 @@
+"""A run as one file to carry to another machine.
+
+A pack is a tar.gz of ``run.sqlite`` (a consistent copy by SQLite's own backup, so that a run that
+is going on may be packed too) and ``manifest.json``. The ``revision`` is the number of the last
+thing that the run recorded, which only grows. :mod:`evo.unpack` takes a pack in.
+"""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import io
+import json
+import re
+import sqlite3
+import tarfile
+import tempfile
+from contextlib import closing
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import IO, Any, Self
+
+from cuda_sandbox.errors import UserError
+from evo import schema
+from evo.store import FILE
+
+MANIFEST = "manifest.json"
+FORMAT = 1
+SEQUENCED = ("individuals", "evaluations", "calls", "migrations", "generations", "events")
+
+
+class PackError(UserError):
+    """The file is no pack, or it must not be taken in."""
+
+
+@dataclass(frozen=True, slots=True)
+class Manifest:
+    """What a pack says of itself. ``digest`` and ``size`` are those of its ``run.sqlite``."""
+
+    format: int
+    name: str
+    run: str
+    revision: int
+    digest: str
+    size: int
+
+    @classmethod
+    def read(cls, text: bytes) -> Self:
+        """From JSON. Raises PackError if it is not one of ours, or its name is no folder name."""
+        try:
+            manifest = cls(**json.loads(text))
+        except (ValueError, TypeError) as error:
+            raise PackError(f"its {MANIFEST} cannot be read: {error}") from error
+        if manifest.format != FORMAT:
+            raise PackError(f"it has format {manifest.format}; this kernelevo reads {FORMAT}")
+        if not isinstance(manifest.size, int) or not isinstance(manifest.digest, str):
+            raise PackError(f"its {MANIFEST} has fields of the wrong type")
+        check_name(manifest.name)
+        return manifest
+
+
+def check_name(name: Any) -> str:
+    """A run's name that is safe as a folder's. Raises PackError."""
+    if not isinstance(name, str) or not re.fullmatch(r"[\w][\w.+-]{0,199}", name):
+        raise PackError(f"{name!r} cannot be a run's name: letters, digits, and . _ + - inside")
+    return name
+
+
+def revision(db: sqlite3.Connection, schema_name: str = "main") -> int:
+    """The number of the last thing recorded; 0 for an empty run."""
+    latest = " union all ".join(f"select max(seq) as seq from {schema_name}.{t}" for t in SEQUENCED)
+    (number,) = db.execute(f"select max(seq) from ({latest})").fetchone()
+    return int(number or 0)
+
+
+def identity(db: sqlite3.Connection) -> str:
+    """Tells runs apart, the same for every copy of one: when it was begun, on which task."""
+    (text,) = db.execute("select value from meta where key = 'info'").fetchone()
+    info = json.loads(text)
+    origin = json.dumps([info["created"], info["task"]["source"]])
+    return hashlib.sha256(origin.encode()).hexdigest()[:16]
+
+
+def pack(folder: Path, output: Path | None = None, *, force: bool = False) -> tuple[Path, Manifest]:
+    """Write the run in ``folder`` into one file, ``NAME-rREVISION.tar.gz`` unless named."""
+    name = check_name(folder.resolve().name)
+    with tempfile.TemporaryDirectory(prefix="kernelevo-") as place:
+        copy = Path(place) / FILE
+        _backup(folder / FILE, copy)
+        manifest = _manifest(copy, name)
+        target = output or Path(f"{name}-r{manifest.revision}.tar.gz")
+        if target.exists() and not force:
+            raise PackError(f"{target} is there already: name another file with -o, or say --force")
+        try:
+            _write(target, copy, manifest)
+        except OSError as error:
+            raise PackError(f"cannot write {target}: {error.strerror}") from error
+    return target, manifest
+
+
+def _backup(source: Path, copy: Path) -> None:
+    with closing(schema.connect(source)) as db, closing(sqlite3.connect(copy)) as target:
+        db.backup(target)
+        target.execute("pragma journal_mode = delete")  # one file is all
+
+
+def _manifest(copy: Path, name: str) -> Manifest:
+    with closing(schema.connect(copy)) as db:
+        number, run = revision(db), identity(db)
+    with copy.open("rb") as file:
+        digest = hashlib.file_digest(file, "sha256").hexdigest()
+    return Manifest(FORMAT, name, run, number, digest, copy.stat().st_size)
+
+
+def _write(target: Path, copy: Path, manifest: Manifest) -> None:
+    """The same run at the same revision gives the same bytes."""
+    part = target.with_name(f".{target.name}.part")
+    try:
+        with (
+            part.open("wb") as raw,
+            gzip.GzipFile(filename="", fileobj=raw, mode="wb", compresslevel=6, mtime=0) as zipped,
+            tarfile.open(fileobj=zipped, mode="w", format=tarfile.PAX_FORMAT) as tar,
+        ):
+            text = (json.dumps(asdict(manifest), indent=1) + "\n").encode()
+            _add(tar, MANIFEST, io.BytesIO(text), len(text))
+            with copy.open("rb") as file:
+                _add(tar, FILE, file, manifest.size)
+        part.replace(target)
+    finally:
+        part.unlink(missing_ok=True)
+
+
+def _add(tar: tarfile.TarFile, name: str, content: IO[bytes], size: int) -> None:
+    member = tarfile.TarInfo(name)
+    member.size, member.mode = size, 0o644
+    tar.addfile(member, content)
