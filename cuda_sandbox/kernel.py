@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
-from cuda_sandbox.tokens import TUNE, Kind, Token, canonical, split_choices, tokens
+from cuda_sandbox.tokens import TUNE, Kind, Token, canonical, spans_lines, split_choices, tokens
 
 _NUMBER = re.compile(
     r"-?(?:0[xX][0-9a-fA-F']+|0[bB][01']+|(?:[0-9][0-9']*\.?[0-9']*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?)"
@@ -89,7 +89,22 @@ def _declared(source: str) -> list[tuple[Tunable, _Span]]:
 
 
 def _lines(source: str) -> Iterator[list[Token]]:
-    """The tokens of each line without its white space; empty lines are left out."""
+    """The tokens of the lines that may declare a tunable, without their white space."""
+    if spans_lines(source):
+        yield from _all_lines(source)
+        return
+    start = 0
+    for text in source.split("\n"):
+        if "tune:" in text:
+            yield [
+                Token(token.kind, token.text, start + token.start)
+                for token in tokens(text)
+                if token.kind is not Kind.SPACE
+            ]
+        start += len(text) + 1
+
+
+def _all_lines(source: str) -> Iterator[list[Token]]:
     line: list[Token] = []
     for token in tokens(source):
         if token.kind is Kind.NEWLINE:

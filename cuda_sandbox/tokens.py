@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
 from enum import Enum, auto
+from functools import lru_cache
+from typing import NamedTuple
 
 
 class Kind(Enum):
@@ -21,8 +22,7 @@ class Kind(Enum):
     PUNCTUATION = auto()
 
 
-@dataclass(frozen=True, slots=True)
-class Token:
+class Token(NamedTuple):
     """One token and where it starts in the source (in characters)."""
 
     kind: Kind
@@ -52,8 +52,10 @@ _GRAMMAR: tuple[tuple[Kind, str], ...] = (
         r"|&&|\|\||[-+*/%&|^]=|##|.",
     ),
 )
-_KINDS = {f"k{i}": kind for i, (kind, _) in enumerate(_GRAMMAR)}
 _TOKEN = re.compile("|".join(f"(?P<k{i}>{p})" for i, (_, p) in enumerate(_GRAMMAR)), re.DOTALL)
+_KINDS = {_TOKEN.groupindex[f"k{i}"]: kind for i, (kind, _) in enumerate(_GRAMMAR)}
+_BLANK = (Kind.SPACE, Kind.COMMENT)
+_SPANNING = re.compile(r'/\*|R"|\\\r?\n')
 _HEADER = re.compile(r'<[^>\n]*>|"[^"\n]*"')
 TUNE = re.compile(r"//\s*tune:(?P<choices>[^\n]*)")
 
@@ -61,19 +63,31 @@ TUNE = re.compile(r"//\s*tune:(?P<choices>[^\n]*)")
 def tokens(source: str) -> Iterator[Token]:
     """All tokens in order, comments and white space included; their texts join to the source."""
     position = 0
-    directive: list[str] = []  # the tokens since a newline, as far as they matter
-    while position < len(source):
-        header = _HEADER.match(source, position) if directive == ["#", "include"] else None
-        match = header or _TOKEN.match(source, position)
+    for kind, text in _scan(source):
+        yield Token(kind, text, position)
+        position += len(text)
+
+
+def _scan(source: str) -> Iterator[tuple[Kind, str]]:
+    """Kinds and texts: every candidate is digested, so this loop is lean."""
+    position, end = 0, len(source)
+    directive: list[str] = []  # the first three tokens since a newline
+    match_token, kinds = _TOKEN.match, _KINDS
+    while position < end:
+        if len(directive) == 2 and directive == ["#", "include"]:
+            header = _HEADER.match(source, position)
+        else:
+            header = None
+        match = header or match_token(source, position)
         assert match is not None  # "." with DOTALL matches whatever is left
-        kind = Kind.HEADER if header else _KINDS[str(match.lastgroup)]
-        token = Token(kind, match.group(), position)
-        position = token.end
+        kind = Kind.HEADER if header else kinds[match.lastindex or 0]
+        text = match[0]
+        position = match.end()
         if kind is Kind.NEWLINE:
             directive = []
-        elif kind not in (Kind.SPACE, Kind.COMMENT) and len(directive) < 3:
-            directive.append(token.text)
-        yield token
+        elif len(directive) < 3 and kind not in _BLANK:
+            directive.append(text)
+        yield kind, text
 
 
 def canonical(source: str) -> list[str]:
@@ -82,30 +96,58 @@ def canonical(source: str) -> list[str]:
     Comments and white space are gone, except where they mean something: the end of a preprocessor
     line, the gap in ``#define A (x)``, and ``// tune:`` lists.
     """
+    if spans_lines(source):
+        lines = [_significant(line) for line in _by_line(source)]
+    else:
+        lines = [_significant_of(line) for line in source.split("\n")]
     result: list[str] = []
-    line: list[str] = []  # significant tokens of this line
+    for number, line in enumerate(lines, 1):
+        directive = line[:1] == ("#",)
+        if directive and result and result[-1] != "\n":
+            result.append("\n")
+        result += line
+        if directive and number < len(lines):
+            result.append("\n")
+    return result
+
+
+def spans_lines(source: str) -> bool:
+    """Whether a token may reach over the end of a line; without, lines can be read one by one."""
+    return _SPANNING.search(source) is not None
+
+
+def _by_line(source: str) -> list[list[tuple[Kind, str]]]:
+    lines: list[list[tuple[Kind, str]]] = [[]]
+    for kind, text in _scan(source):
+        if kind is Kind.NEWLINE:
+            lines.append([])
+        else:
+            lines[-1].append((kind, text))
+    return lines
+
+
+@lru_cache(maxsize=4096)  # kernels share most of their lines with their parents
+def _significant_of(line: str) -> tuple[str, ...]:
+    return _significant(_scan(line))
+
+
+def _significant(line: Iterable[tuple[Kind, str]]) -> tuple[str, ...]:
+    """The texts of one line that count."""
+    result: list[str] = []
     gap = False
-    for token in tokens(source):
-        if token.kind is Kind.NEWLINE:
-            if line[:1] == ["#"]:
-                result.append("\n")
-            line, gap = [], False
-        elif token.kind is Kind.SPACE:
+    for kind, text in line:
+        if kind is Kind.SPACE:
             gap = True
-        elif token.kind is Kind.COMMENT:
+        elif kind is Kind.COMMENT:
             gap = True
-            if tune := TUNE.match(token.text):
+            if tune := TUNE.match(text):
                 result.append("// tune: " + " ".join(split_choices(tune["choices"])))
         else:
-            if line[:2] == ["#", "define"] and len(line) == 3 and gap:
+            if gap and len(result) == 3 and result[:2] == ["#", "define"]:
                 result.append(" ")  # object-like macro: "A (x)" is not "A(x)"
-            text = re.sub(r"\\\r?\n", "", token.text) if token.kind is Kind.NAME else token.text
-            if text == "#" and not line and result and result[-1] != "\n":
-                result.append("\n")
             result.append(text)
-            line.append(text)
             gap = False
-    return result
+    return tuple(result)
 
 
 def split_choices(text: str) -> list[str]:
