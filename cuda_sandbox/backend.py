@@ -91,6 +91,11 @@ class Backend(ABC):
     def buffers(self, tensors: Sequence[TensorSpec], index: int) -> Buffers:
         """Memory that a worker on device ``index`` of this kind can share with us."""
 
+    def defines(self, source: str, header: str) -> list[str]:
+        """Macros that spare the compiler parts of the header that this source does not need."""
+        del source, header
+        return []
+
     def resources(self, log: str) -> tuple[Resources, ...]:
         """What the compiler's output says of each device function."""
         del log

@@ -129,9 +129,10 @@ def _command_line(
     inside = not isolation.namespaces_missing()
     source, out = ("/src", "/out") if inside else (str(folder / "src"), str(folder / "out"))
     compiler = job.backend.command(job.arch, job.kernel.flags)
+    macros = [f"-D{name}" for name in job.backend.defines(job.kernel.source, job.header)]
     files = ["-include", "header.h", f"kernel{job.backend.suffix}", "-o", f"{out}/kernel.so"]
     limits = [str(_MEMORY_KB), str(int(deadline_s) + 1), str(_FILE_BLOCKS)]
-    command = ["/bin/sh", "-c", _LIMITED, "sh", *limits, *compiler, *files]
+    command = ["/bin/sh", "-c", _LIMITED, "sh", *limits, *compiler, *macros, *files]
     if not inside:
         return command, dict(toolchain.environment), Path(source)
     return [*isolation.enter(_jail(toolchain, folder)), *command], None, Path("/")

@@ -23,17 +23,23 @@ _TAKEN = frozenset(
     """launch workspace workspace_bytes stream main half NULL EOF I INFINITY NAN linux unix
     threadIdx blockIdx blockDim gridDim warpSize dim3""".split()  # noqa: SIM905 - as above
 )
+# NO_HALF and NO_MMA are set by the compiler for sources that name nothing of these headers
+# (cuda_names.py): they take half of nvcc's time.
+NO_HALF, NO_MMA = "KERNELEVO_NO_HALF", "KERNELEVO_NO_MMA"
+_COMMON_INCLUDES = "#include <stddef.h>\n#include <stdint.h>\n"
 _INCLUDES = {
-    "cpp": ("<stddef.h>", "<stdint.h>"),
-    "cuda": (
-        "<stddef.h>",
-        "<stdint.h>",
-        "<cuda.h>",
-        "<cuda_runtime.h>",
-        "<cuda_fp16.h>",
-        "<cuda_bf16.h>",
-        "<mma.h>",
-    ),
+    "cpp": _COMMON_INCLUDES,
+    "cuda": f"""\
+{_COMMON_INCLUDES}#include <cuda.h>
+#include <cuda_runtime.h>
+#ifndef {NO_HALF}
+#include <cuda_fp16.h>
+#include <cuda_bf16.h>
+#endif
+#ifndef {NO_MMA}
+#include <mma.h>
+#endif
+""",
 }
 _TENSOR_MAP = """\
 // TMA descriptors: the arguments and the result are those of cuTensorMapEncodeTiled (cuda.h).
@@ -95,7 +101,7 @@ def render(
     named = dict(zip(identifiers(tensor.name for tensor in tensors), tensors, strict=True))
     sections = [
         _comments([title, *itertools.starmap(_describe, named.items()), *notes]),
-        "".join(f"#include {name}\n" for name in _INCLUDES[language]),
+        _INCLUDES[language],
         _defines(named, defines),
         _TENSOR_MAP if language == "cuda" else "",
         _prototype(named, language),

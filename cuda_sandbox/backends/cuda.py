@@ -10,6 +10,7 @@ from cuda_sandbox import driver, ptxas, toolchain
 from cuda_sandbox.backend import Backend, Program, Toolchain, build, libraries, search_path
 from cuda_sandbox.buffers import Buffers
 from cuda_sandbox.cuda_buffers import CudaBuffers
+from cuda_sandbox.cuda_names import unneeded_headers
 from cuda_sandbox.isolation import Mount
 from cuda_sandbox.report import Resources
 from cuda_sandbox.screen import with_extra
@@ -28,7 +29,8 @@ WORKER = (
 # Chips whose own instructions (wgmma, setmaxnreg, tcgen05) need the suffix.
 _SPECIFIC = {"90", "100", "101", "103", "110", "120", "121"}
 _CUDART = (
-    r"__cuda\w+|cudaLaunch(?:Cooperative)?Kernel\w*|cuda(?:Memset|Memcpy)(?:2D|3D|ToSymbol|FromSymbol)?Async(?:_ptsz)?"
+    r"__cuda\w+|cudaLaunch(?:Cooperative)?Kernel\w*"
+    r"|cuda(?:Memset|Memcpy)(?:2D|3D|ToSymbol|FromSymbol)?Async(?:_ptsz)?"
     r"|cudaFunc(?:SetAttribute|GetAttributes|SetCacheConfig)|cuda(?:Get|PeekAt)LastError"
     r"|cudaGetError(?:Name|String)|cudaOccupancy\w+|cudaGetDevice(?:Properties\w*)?"
     r"|cudaDeviceGetAttribute|cudaGetSymbol(?:Address|Size)|cudaCtxResetPersistingL2Cache"
@@ -86,6 +88,10 @@ class Cuda(Backend):
         host = Path(str(toolchain.host_compiler())).parent
         path = f"{toolkit}/bin:{host}:/usr/bin:/bin"
         return Toolchain(mounts, {"PATH": path, "LC_ALL": "C.UTF-8", "TMPDIR": "/tmp"})
+
+    def defines(self, source: str, header: str) -> list[str]:
+        """Leave large headers out where the source names nothing of them."""
+        return unneeded_headers(source, header)
 
     def resources(self, log: str) -> tuple[Resources, ...]:
         """Registers, shared memory, stack and spills of each kernel."""

@@ -26,8 +26,24 @@ inline bool is_fault(cudaError_t error) {
     }
 }
 
+// What to do about the errors that authors meet most.
+inline const char* advice(cudaError_t error) {
+    switch (error) {
+        case cudaErrorStreamCaptureUnsupported:
+            return "; launch must not allocate, free or synchronise";
+        case cudaErrorStreamCaptureImplicit:
+            return "; launch used the default stream: use the stream it was given";
+        case cudaErrorStreamCaptureUnjoined:
+            return "; a stream that forked from the given one must join it again";
+        case cudaErrorNoKernelImageForDevice:
+            return "; the object was compiled for another chip";
+        default:
+            return "";
+    }
+}
+
 inline std::string describe(cudaError_t error) {
-    return std::string(cudaGetErrorName(error)) + ": " + cudaGetErrorString(error);
+    return std::string(cudaGetErrorName(error)) + ": " + cudaGetErrorString(error) + advice(error);
 }
 
 // Every CUDA error ends the worker, with the error's name and text.
