@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict
 from functools import cache
 from typing import Any, TypeVar, cast
 
@@ -19,7 +18,7 @@ def _adapter(kind: Any) -> Any:
 
 def encode(record: Any) -> str:
     """JSON of a dataclass instance; infinities and NaN are kept as Python's json spells them."""
-    return json.dumps(asdict(record), separators=(",", ":"))
+    return json.dumps(_adapter(type(record)).dump_python(record), separators=(",", ":"))
 
 
 def decode(kind: type[T], text: str) -> T:

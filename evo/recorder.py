@@ -1,7 +1,8 @@
-"""Writes a run's file: every method commits before it returns, so that a kill loses nothing."""
+"""Writes a run's file: what happens is committed before anything else is done about it."""
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import json
 import sqlite3
@@ -33,6 +34,7 @@ class Recorder(Store):
         latest = " union all ".join(f"select max(seq) as seq from {name}" for name in _SEQUENCED)
         (seq,) = connection.execute(f"select max(seq) from ({latest})").fetchone()
         self._seq: int = seq or 0
+        self._commit_due = False
         self._began = time.monotonic() - self.seconds()
 
     @classmethod
@@ -52,6 +54,7 @@ class Recorder(Store):
 
     def close(self) -> None:
         """Fold the write-ahead log into the file, so that one file is all, and close it."""
+        self._commit()
         self._db.execute("pragma wal_checkpoint(truncate)")
         super().close()
 
@@ -198,13 +201,33 @@ class Recorder(Store):
 
     @contextmanager
     def _transaction(self) -> Iterator[None]:
-        self._db.execute("begin immediate")
+        if not self._db.in_transaction:
+            self._db.execute("begin immediate")
         try:
             yield
         except BaseException:
             self._db.execute("rollback")
             raise
-        self._db.execute("commit")
+        self._commit_soon()
+
+    def _commit_soon(self) -> None:
+        """Commit at once; under an event loop, with all that is written in the same turn of it.
+
+        A turn takes milliseconds. What a kill within it loses was not yet known to anybody else.
+        """
+        try:
+            loop = asyncio.get_running_loop()
+        except RuntimeError:
+            self._commit()
+            return
+        if not self._commit_due:
+            self._commit_due = True
+            loop.call_soon(self._commit)
+
+    def _commit(self) -> None:
+        self._commit_due = False
+        if self._db.in_transaction:
+            self._db.execute("commit")
 
     def _next(self) -> int:
         self._seq += 1

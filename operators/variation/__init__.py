@@ -15,6 +15,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 from typing import Any, Protocol, cast
 
 from cuda_sandbox.kernel import Kernel
@@ -92,6 +93,7 @@ def names() -> list[str]:
     return extension.names(__name__)
 
 
+@cache
 def operator(name: str) -> Variation:
     """The operator of that name. Raises UnknownName."""
     return cast(Variation, extension.load(__name__, "operator", name))
