@@ -11,7 +11,7 @@ import pkgutil
 import re
 import subprocess
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -21,6 +21,7 @@ from cuda_sandbox.cache import replacing
 from cuda_sandbox.isolation import Mount
 from cuda_sandbox.report import Resources
 from cuda_sandbox.screen import Rules
+from cuda_sandbox.signature import Signature
 from cuda_sandbox.tensor import TensorSpec
 
 WORKER_SOURCES = Path(__file__).parent / "worker"
@@ -48,6 +49,31 @@ class Program:
     bounds_memory: bool = True
     writable: tuple[str, ...] = ()
     flush_bytes: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """One run of a sanitizer over our driver program with the candidate in it.
+
+    ``prefix`` is the command before the driver, ``missing`` says why it cannot run here, and
+    ``verdict`` turns exit code and output into what is wrong, for each check that found something.
+    """
+
+    prefix: tuple[str, ...]
+    environment: Mapping[str, str]
+    verdict: Callable[[int, str], Mapping[str, str]]
+    names: tuple[str, ...]
+    missing: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Checks:
+    """A backend's sanitizers: the compiler's command, the driver's source, the runs, the jail."""
+
+    command: tuple[str, ...]
+    driver: Callable[[Signature], str]
+    runs: tuple[Check, ...]
+    mounts: tuple[Mount, ...] = ()
 
 
 class Backend(ABC):
@@ -90,6 +116,10 @@ class Backend(ABC):
     @abstractmethod
     def buffers(self, tensors: Sequence[TensorSpec], index: int) -> Buffers:
         """Memory that a worker on device ``index`` of this kind can share with us."""
+
+    @abstractmethod
+    def checks(self, arch: str, flags: Sequence[str]) -> Checks:
+        """How a kernel is certified with this language's sanitizers."""
 
     def defines(self, source: str, header: str) -> list[str]:
         """Macros that spare the compiler parts of the header that this source does not need."""

@@ -3,30 +3,21 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import re
 import shutil
-import signal
-import subprocess
-import tempfile
 import threading
 import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from cuda_sandbox import isolation
-from cuda_sandbox.backend import Backend, Toolchain
+from cuda_sandbox.backend import Backend
 from cuda_sandbox.cache import replacing
 from cuda_sandbox.elf import read_symbols
-from cuda_sandbox.isolation import Jail, Mount
 from cuda_sandbox.kernel import Kernel
 from cuda_sandbox.report import CompileReport, Status
+from cuda_sandbox.tool import Tool, job_folder, limited, read_log, run_tool
 
-_MEMORY_KB = 8 << 20  # per process; nvcc's parts reserve far more than they use
-_FILE_BLOCKS = (256 << 20) // 512
-_TMP_BYTES = 1 << 30
 _LOG_CHARS = 4000
-_LIMITED = 'ulimit -v "$1"; ulimit -t "$2"; ulimit -f "$3"; ulimit -c 0; shift 3; exec "$@"'
 _SWEEP_AFTER_S = 3600.0
 
 
@@ -67,15 +58,13 @@ def run(
     job: Job, root: Path, deadline_s: float, stop: threading.Event
 ) -> tuple[CompileReport, Built]:
     """Compile and screen; ``stop`` ends it early (then the status is ``timeout``)."""
-    (root / "jobs").mkdir(parents=True, exist_ok=True)
-    folder = Path(tempfile.mkdtemp(dir=root / "jobs"))
+    folder = job_folder(root)
     built = Built(folder)
     _write_sources(job, folder)
     started = time.monotonic()
     code = _execute(job, folder, deadline_s, stop)
     seconds = time.monotonic() - started
-    log = (folder / "log").read_bytes()[: 1 << 20].decode("utf-8", "replace")
-    return _judge(job, code, seconds, log, built, deadline_s), built
+    return _judge(job, code, seconds, read_log(folder), built, deadline_s), built
 
 
 def sweep(root: Path) -> None:
@@ -87,8 +76,6 @@ def sweep(root: Path) -> None:
 
 
 def _write_sources(job: Job, folder: Path) -> None:
-    (folder / "src").mkdir()
-    (folder / "out").mkdir()
     (folder / "src" / "header.h").write_text(job.header, encoding="utf-8")
     source = folder / "src" / f"kernel{job.backend.suffix}"
     source.write_text(job.kernel.source, encoding="utf-8", errors="replace")
@@ -96,56 +83,11 @@ def _write_sources(job: Job, folder: Path) -> None:
 
 def _execute(job: Job, folder: Path, deadline_s: float, stop: threading.Event) -> int | None:
     """The compiler's exit code, or None if it was killed at its deadline."""
-    command, environment, directory = _command_line(job, folder, deadline_s)
-    with (folder / "log").open("wb") as log:
-        process = subprocess.Popen(
-            command,
-            stdin=subprocess.DEVNULL,
-            stdout=log,
-            stderr=subprocess.STDOUT,
-            env=environment,
-            cwd=directory,
-            start_new_session=True,
-        )
-    return _wait(process, time.monotonic() + deadline_s, stop)
-
-
-def _wait(process: subprocess.Popen[bytes], deadline: float, stop: threading.Event) -> int | None:
-    while time.monotonic() < deadline and not stop.is_set():
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            # Short waits, so that close() is heard; Popen polls within them.
-            return process.wait(timeout=min(0.5, max(0.01, deadline - time.monotonic())))
-    # Killing bubblewrap ends its PID namespace; without namespaces the group is all there is.
-    os.killpg(process.pid, signal.SIGKILL)
-    process.wait()
-    return None
-
-
-def _command_line(
-    job: Job, folder: Path, deadline_s: float
-) -> tuple[list[str], dict[str, str] | None, Path]:
-    """Command, environment (None: the jail sets it) and working directory."""
-    toolchain = job.backend.toolchain()
-    inside = not isolation.namespaces_missing()
-    source, out = ("/src", "/out") if inside else (str(folder / "src"), str(folder / "out"))
     compiler = job.backend.command(job.arch, job.kernel.flags)
     macros = [f"-D{name}" for name in job.backend.defines(job.kernel.source, job.header)]
-    files = ["-include", "header.h", f"kernel{job.backend.suffix}", "-o", f"{out}/kernel.so"]
-    limits = [str(_MEMORY_KB), str(int(deadline_s) + 1), str(_FILE_BLOCKS)]
-    command = ["/bin/sh", "-c", _LIMITED, "sh", *limits, *compiler, *macros, *files]
-    if not inside:
-        return command, dict(toolchain.environment), Path(source)
-    return [*isolation.enter(_jail(toolchain, folder)), *command], None, Path("/")
-
-
-def _jail(toolchain: Toolchain, folder: Path) -> Jail:
-    mounts = (
-        *toolchain.mounts,
-        Mount(Path("/dev/null"), device=True),
-        Mount(folder / "src", "/src"),
-        Mount(folder / "out", "/out", writable=True),
-    )
-    return Jail(mounts, toolchain.environment, tmp_bytes=_TMP_BYTES, directory="/src")
+    files = ["-include", "header.h", f"kernel{job.backend.suffix}", "-o", "../out/kernel.so"]
+    command = limited([*compiler, *macros, *files], deadline_s)
+    return run_tool(Tool(command, job.backend.toolchain(), folder), deadline_s, stop)
 
 
 def _judge(

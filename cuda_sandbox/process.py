@@ -14,6 +14,7 @@ from pathlib import Path
 
 from cuda_sandbox import isolation
 from cuda_sandbox.backend import Program
+from cuda_sandbox.children import wait_for
 from cuda_sandbox.isolation import Jail, Mount
 
 OUTPUT_BYTES = 1 << 16
@@ -59,9 +60,7 @@ class Process:
 
     def exit_code(self) -> int | None:
         """How it ended, waiting a moment for the end; None if it goes on without its socket."""
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            return self._popen.wait(timeout=2.0)
-        return None
+        return wait_for(self._popen, 2.0)
 
     def kill(self) -> None:
         """End the worker, with its whole namespace, and wait until nothing is left."""
@@ -69,9 +68,7 @@ class Process:
             return
         self.signal(signal.SIGKILL)
         self.control.close()
-        try:
-            self._popen.wait(timeout=10.0)
-        except subprocess.TimeoutExpired:
+        if wait_for(self._popen, 10.0) is None:
             self._popen.kill()
             self._popen.wait()
         os.close(self._handle)

@@ -7,8 +7,17 @@ import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 
-from cuda_sandbox import toolchain
-from cuda_sandbox.backend import Backend, Program, Toolchain, build, libraries, search_path
+from cuda_sandbox import drivers, reports, toolchain
+from cuda_sandbox.backend import (
+    Backend,
+    Check,
+    Checks,
+    Program,
+    Toolchain,
+    build,
+    libraries,
+    search_path,
+)
 from cuda_sandbox.buffers import Buffers, HostBuffers
 from cuda_sandbox.devices import cpu
 from cuda_sandbox.screen import Rules
@@ -77,6 +86,20 @@ class Cpp(Backend):
         """Memory files."""
         del index
         return HostBuffers(tensors)
+
+    def checks(self, arch: str, flags: Sequence[str]) -> Checks:
+        """AddressSanitizer and UndefinedBehaviorSanitizer in one run."""
+        options = [
+            "-std=c++20",
+            "-O1",
+            "-g",
+            "-fno-omit-frame-pointer",
+            "-fsanitize=address,undefined",
+        ]
+        command = (self._compiler(), *options, f"-march={arch}", "-fopenmp", *flags)
+        environment = {"ASAN_OPTIONS": "detect_leaks=0", "UBSAN_OPTIONS": "print_stacktrace=0"}
+        run = Check((), environment, reports.gcc_sanitizers, ("address", "undefined"))
+        return Checks(command, drivers.cpp, (run,))
 
     def _compiler(self) -> str:
         if why := self.missing():

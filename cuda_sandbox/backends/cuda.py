@@ -2,18 +2,30 @@
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Sequence
 from pathlib import Path
 
-from cuda_sandbox import driver, ptxas, toolchain
-from cuda_sandbox.backend import Backend, Program, Toolchain, build, libraries, search_path
+from cuda_sandbox import driver, drivers, ptxas, reports, toolchain
+from cuda_sandbox.backend import (
+    WORKER_SOURCES,
+    Backend,
+    Check,
+    Checks,
+    Program,
+    Toolchain,
+    build,
+    libraries,
+    search_path,
+)
 from cuda_sandbox.buffers import Buffers
 from cuda_sandbox.cuda_buffers import CudaBuffers
 from cuda_sandbox.cuda_names import unneeded_headers
 from cuda_sandbox.isolation import Mount
 from cuda_sandbox.report import Resources
 from cuda_sandbox.screen import with_extra
+from cuda_sandbox.signature import Signature
 from cuda_sandbox.tensor import TensorSpec
 
 WORKER = (
@@ -38,6 +50,7 @@ _CUDART = (
     r"|kernelevo_tensor_map_tiled"
 )
 _SYSTEM_FOLDERS = ("/sys/devices/system/cpu", "/sys/devices/system/node")
+_SANITIZERS = ("memcheck", "racecheck", "initcheck", "synccheck")
 _DEVICES = ("/dev/zero", "/dev/urandom")
 
 
@@ -89,6 +102,37 @@ class Cuda(Backend):
         path = f"{toolkit}/bin:{host}:/usr/bin:/bin"
         return Toolchain(mounts, {"PATH": path, "LC_ALL": "C.UTF-8", "TMPDIR": "/tmp"})
 
+    def checks(self, arch: str, flags: Sequence[str]) -> Checks:
+        """compute-sanitizer's four tools, one run each."""
+        options = ["-cudart", "shared", "-std=c++17", "-O3", "-lineinfo"]
+        options += ["-Xlinker", "-rpath", "-Xlinker", str(self._library_folder())]
+        program = self._toolkit() / "bin" / "compute-sanitizer"
+        missing = "" if program.exists() else "the CUDA toolkit here has no compute-sanitizer"
+        missing = missing or ("" if driver.count() else "no CUDA device")
+        runs = tuple(self._check(name, str(program), missing) for name in _SANITIZERS)
+        mounts = () if missing else self._device_mounts()
+        return Checks((self._nvcc(), *options, *code_for(arch), *flags), self._driver, runs, mounts)
+
+    def _check(self, name: str, program: str, missing: str) -> Check:
+        prefix = (program, "--tool", name, "--error-exitcode", "99", "--print-limit", "3")
+        folders = "" if missing else search_path(driver.library_mounts())
+        environment = {"LD_LIBRARY_PATH": folders, "CUDA_CACHE_DISABLE": "1"}
+        verdict = functools.partial(reports.compute_sanitizer, name)
+        return Check(prefix, environment, verdict, (name,), missing)
+
+    @staticmethod
+    def _driver(signature: Signature) -> str:
+        helper = (WORKER_SOURCES / "tensor_map.hpp").read_text(encoding="utf-8")
+        return drivers.cuda(signature, helper.replace("#pragma once", ""))
+
+    @staticmethod
+    def _device_mounts() -> tuple[Mount, ...]:
+        """The driver's libraries, its device nodes, and what it reads of the system."""
+        names = (*_DEVICES, *driver.device_nodes())
+        devices = tuple(Mount(Path(name), device=True) for name in names)
+        folders = tuple(Mount(Path(name)) for name in _SYSTEM_FOLDERS)
+        return (*driver.library_mounts(), *folders, *devices)
+
     def defines(self, source: str, header: str) -> list[str]:
         """Leave large headers out where the source names nothing of them."""
         return unneeded_headers(source, header)
@@ -102,18 +146,15 @@ class Cuda(Backend):
         facts = driver.device(driver.ordinal(device))
         path = self.build_worker(facts.arch, cache)
         ours = libraries(path) + libraries(driver.library_path())
-        found = driver.library_mounts()
-        nodes = driver.device_nodes()
-        devices = tuple(Mount(Path(name), device=True) for name in (*_DEVICES, *nodes))
-        folders = tuple(Mount(Path(name)) for name in _SYSTEM_FOLDERS)
+        found = self._device_mounts()
         environment = {
-            "LD_LIBRARY_PATH": search_path((*ours, *found)),
+            "LD_LIBRARY_PATH": search_path((*ours, *driver.library_mounts())),
             "CUDA_VISIBLE_DEVICES": facts.uuid,
             "CUDA_MODULE_LOADING": "EAGER",  # nothing must be loaded during a capture
             "CUDA_CACHE_DISABLE": "1",
         }
-        mounts = tuple(dict.fromkeys((*ours, *found, *folders, *devices)))
-        return Program(path, mounts, environment, True, False, nodes)
+        mounts = tuple(dict.fromkeys((*ours, *found)))
+        return Program(path, mounts, environment, True, False, driver.device_nodes())
 
     def buffers(self, tensors: Sequence[TensorSpec], index: int) -> Buffers:
         """Raw allocations, shown through CUDA IPC."""
@@ -121,14 +162,18 @@ class Cuda(Backend):
 
     def build_worker(self, arch: str, cache: Path) -> Path:
         """Compile the worker for a chip, unless the cache has it."""
-        library = next(
-            self._toolkit().glob("lib*/libcudart.so"), self._toolkit() / "lib64/x"
-        ).parent
-        options = ["-O2", "-std=c++17", "-cudart", "shared", "-Xcompiler", "-rdynamic"]
-        options += ["-Xlinker", "-rpath", "-Xlinker", str(library)]
+        # Of our functions a candidate sees the header's helper and nothing else.
+        export = "-rdynamic,-fvisibility=hidden"
+        options = ["-O2", "-std=c++17", "-cudart", "shared", "-Xcompiler", export]
+        options += ["-Xlinker", "-rpath", "-Xlinker", str(self._library_folder())]
         options += ["-Xlinker", "--no-as-needed", "-lm", "-ldl", "-lrt", "-lpthread"]
         command = [self._nvcc(), *options, *code_for(arch)]
         return build(f"cuda-{arch}", WORKER, command, cache)
+
+    def _library_folder(self) -> Path:
+        """Where the toolkit's libcudart is."""
+        folders = [path.parent for path in self._toolkit().glob("lib*/libcudart.so")]
+        return folders[0] if folders else self._toolkit() / "lib64"
 
     def _toolkit(self) -> Path:
         if why := self.missing():

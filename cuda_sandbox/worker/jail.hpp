@@ -74,7 +74,8 @@ inline void allow(long ruleset, const std::string& path, uint64_t rights) {
     close(fd);
 }
 
-inline bool restrict_to(const Confinement& c) {
+// `readable` and `writable` are the rights for the two lists of paths.
+inline bool restrict_to(const Confinement& c, uint64_t readable, uint64_t writable) {
     long abi = version();
     if (abi < 1) return false;
     uint64_t rights = known_rights(abi);
@@ -82,12 +83,21 @@ inline bool restrict_to(const Confinement& c) {
     size_t size = abi >= 6 ? 24 : abi >= 4 ? 16 : 8;
     long ruleset = syscall(444, &wanted, size, 0);
     if (ruleset < 0) return false;
-    for (const auto& path : c.read) allow(ruleset, path, rights & (READ_FILE | READ_DIR));
-    for (const auto& path : c.write)
-        allow(ruleset, path, rights & (READ_FILE | READ_DIR | WRITE_FILE | IOCTL_DEV));
+    for (const auto& path : c.read) allow(ruleset, path, rights & readable);
+    for (const auto& path : c.write) allow(ruleset, path, rights & (readable | writable));
     bool good = syscall(446, ruleset, 0) == 0;
     close(static_cast<int>(ruleset));
     return good;
+}
+
+// A worker starts no programs, and only writes to device nodes.
+inline bool restrict_worker(const Confinement& c) {
+    return restrict_to(c, READ_FILE | READ_DIR, WRITE_FILE | IOCTL_DEV);
+}
+
+// A compiler starts other programs and makes files in its own folders.
+inline bool restrict_program(const Confinement& c) {
+    return restrict_to(c, READ_FILE | READ_DIR | EXECUTE, ~IOCTL_DEV);
 }
 
 }  // namespace landlock
@@ -103,7 +113,7 @@ inline uint32_t confine(const Confinement& c) {
     uint32_t layers = 0;
     if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0) layers |= NO_NEW_PRIVS;
     if (apply_limits(c)) layers |= RLIMITS;
-    if (landlock::restrict_to(c)) layers |= LANDLOCK;
+    if (landlock::restrict_worker(c)) layers |= LANDLOCK;
     if (install_filter(c.strict)) layers |= SECCOMP;
     return layers;
 }
