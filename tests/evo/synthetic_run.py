@@ -5,13 +5,16 @@ from __future__ import annotations
 import hashlib
 import math
 import random
-from dataclasses import dataclass, field
+from contextlib import closing
+from dataclasses import dataclass, field, replace
+from pathlib import Path
 
 from cuda_sandbox.kernel import Kernel
 from cuda_sandbox.report import Resources, Status
 from cuda_sandbox.signature import Role, Signature, TensorSpec
 from evo.individual import Birth, Individual
-from evo.records import Migration, RunInfo, Spent, State
+from evo.recorder import Recorder
+from evo.records import Generation, Migration, RunInfo, Spent, State
 from evo.report.view import RunView
 from fitness.description import TaskDescription
 from fitness.evaluation import Baseline, Demand, Evaluation, Interval, Precision, Seconds, Tier
@@ -205,3 +208,24 @@ class Maker:
 def synthetic(**options: int) -> RunView:
     """About 150 kernels on two islands unless told otherwise."""
     return Maker(**options).grow()
+
+
+def record(view: RunView, folder: Path, created: str | None = None) -> Path:
+    """Write the run's store as the engine would; returns ``folder``."""
+    about = replace(view.info, created=created or view.info.created, best=view.winner)
+    with closing(Recorder.create(folder, about)) as recorder:
+        recorder.add_event("sitting", "synthetic")
+        for one in view.individuals:
+            recorder.add_individual(one)
+            if one.evaluation:
+                recorder.add_evaluation(one.digest, "NVIDIA H200", "search", one.evaluation)
+        last = max(one.birth.generation for one in view.individuals)
+        for number in range(last + 1):
+            for island in sorted({one.birth.island for one in view.individuals}):
+                here = [m for m in view.migrations if (m.target, m.taken_in) == (island, number)]
+                sent = [m for m in view.migrations if (m.source, m.sent_in) == (island, number)]
+                arrived = tuple(move.individual for move in here)
+                recorder.start_generation(Generation(island, number, (), arrived))
+                leaving = [(move.individual, move.target) for move in sent]
+                recorder.close_generation(island, number, (), leaving)
+    return folder

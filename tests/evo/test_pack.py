@@ -1,0 +1,240 @@
+"""``kernelevo pack`` and ``unpack``: a run carried elsewhere, and never over newer work."""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import io
+import json
+import shutil
+import sqlite3
+import tarfile
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from evo import runs
+from evo.cli.main import main
+from evo.recorder import Recorder
+from evo.store import Store
+from tests.evo.synthetic_run import record, synthetic
+
+NAME = "softmax-demo"
+
+
+def call(*arguments: str) -> Result:
+    return CliRunner().invoke(main, list(arguments))
+
+
+@pytest.fixture(autouse=True)
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Machine ``a`` with a run on it; ``away`` goes to machine ``b``."""
+    for machine in ("a", "b"):
+        (tmp_path / machine).mkdir()
+    monkeypatch.chdir(tmp_path / "a")
+    record(synthetic(generations=1, width=3), Path("populations") / NAME)
+    return tmp_path
+
+
+def away(here: Path, monkeypatch: pytest.MonkeyPatch, machine: str = "b") -> None:
+    monkeypatch.chdir(here / machine)
+
+
+def go_on(word: str) -> None:
+    """The run does one more thing here."""
+    with closing(Recorder.open(Path("populations") / NAME)) as recorder:
+        recorder.add_event("note", word)
+
+
+def events() -> list[str]:
+    with Store.open(Path("populations") / NAME) as store:
+        return [event.subject for event in store.events()]
+
+
+def test_a_run_goes_to_another_machine_and_comes_back(
+    here: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    result = call("pack", NAME, "-o", str(here / "out.tar.gz"))
+    assert result.exit_code == 0, result.output
+    away(here, monkeypatch)
+    result = call("unpack", str(here / "out.tar.gz"))
+    assert result.exit_code == 0, result.output
+    assert "continue it: kernelevo run softmax-demo" in result.output
+    assert call("trajectory", NAME).exit_code == 0
+    go_on("done on b")
+    call("pack", NAME, "-o", str(here / "back.tar.gz"))
+    away(here, monkeypatch, "a")
+    result = call("unpack", str(here / "back.tar.gz"))
+    assert result.exit_code == 0, result.output
+    assert "brought softmax-demo up to revision" in result.output
+    assert events()[-1] == "done on b"
+    go_on("done on a again")
+
+
+def test_the_same_pack_twice_does_nothing(here: Path) -> None:
+    call("pack", NAME, "-o", "out.tar.gz")
+    result = call("unpack", "out.tar.gz")
+    assert result.exit_code == 0
+    assert "nothing to do" in result.output
+
+
+def test_a_stale_pack_is_refused_and_changes_nothing(here: Path) -> None:
+    call("pack", NAME, "-o", "old.tar.gz")
+    go_on("newer work")
+    result = call("unpack", "old.tar.gz")
+    assert result.exit_code == 2
+    assert "the pack is stale" in result.output
+    assert "1 records more" in result.output
+    assert events()[-1] == "newer work"
+
+
+def test_a_pack_that_went_another_way_is_refused(
+    here: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    call("pack", NAME, "-o", str(here / "out.tar.gz"))
+    away(here, monkeypatch)
+    call("unpack", str(here / "out.tar.gz"))
+    go_on("only on b")
+    call("pack", NAME, "-o", str(here / "back.tar.gz"))
+    away(here, monkeypatch, "a")
+    go_on("only on a")
+    result = call("unpack", str(here / "back.tar.gz"))
+    assert result.exit_code == 2
+    assert "went on both here and where it was packed" in result.output
+    assert events()[-1] == "only on a"
+    result = call("unpack", str(here / "back.tar.gz"), "--as", "other")
+    assert result.exit_code == 0, result.output
+    assert Path("populations/other/run.sqlite").exists()
+
+
+def test_another_run_of_the_same_name_is_left_alone(
+    here: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    call("pack", NAME, "-o", str(here / "out.tar.gz"))
+    away(here, monkeypatch)
+    record(
+        synthetic(generations=1, width=3, seed=8), Path("populations") / NAME, "2027-07-07T00:00:00"
+    )
+    result = call("unpack", str(here / "out.tar.gz"))
+    assert result.exit_code == 2
+    assert "another run called softmax-demo is here" in result.output
+
+
+def test_a_run_in_progress_is_packed_whole_and_not_replaced(here: Path) -> None:
+    folder = Path("populations") / NAME
+    with closing(Recorder.open(folder)) as recorder, runs.locked(folder):
+        recorder.add_event("note", "not yet in the main file")
+        result = call("pack", NAME, "-o", "out.tar.gz")
+        assert result.exit_code == 0
+        assert "the run goes on here" in result.output
+        assert "is being run by another process" in call("unpack", "out.tar.gz").output
+    assert call("unpack", "out.tar.gz", "--as", "copy").exit_code == 0
+    with Store.open(Path("populations/copy")) as store:
+        assert [event.subject for event in store.events()][-1] == "not yet in the main file"
+
+
+def test_the_default_name_tells_the_revision_and_is_not_overwritten(here: Path) -> None:
+    assert call("pack", NAME).exit_code == 0
+    (file,) = Path().glob("softmax-demo-r*.tar.gz")
+    result = call("pack", NAME)
+    assert result.exit_code == 2
+    assert "--force" in result.output
+    before = file.read_bytes()
+    assert call("pack", NAME, "--force").exit_code == 0
+    assert file.read_bytes() == before  # the same revision gives the same bytes
+
+
+def parts(file: Path) -> dict[str, bytes]:
+    with tarfile.open(file) as tar:
+        return {one.name: tar.extractfile(one).read() for one in tar}  # type: ignore[union-attr]
+
+
+def write(file: Path, members: list[tuple[tarfile.TarInfo, bytes]]) -> None:
+    with tarfile.open(file, "w:gz") as tar:
+        for member, content in members:
+            member.size = len(content) if member.isreg() else 0
+            tar.addfile(member, io.BytesIO(content))
+
+
+def forged(file: Path, **changes: object) -> list[tuple[tarfile.TarInfo, bytes]]:
+    """The members of a pack with some fields of its manifest replaced."""
+    old = parts(file)
+    database = old["run.sqlite"]
+    if isinstance(changes.get("database"), bytes):
+        database = changes.pop("database")  # type: ignore[assignment]
+        changes |= {"digest": hashlib.sha256(database).hexdigest(), "size": len(database)}
+    manifest = {**json.loads(old["manifest.json"]), **changes}
+    texts = [("manifest.json", json.dumps(manifest).encode()), ("run.sqlite", database)]
+    return [(tarfile.TarInfo(name), text) for name, text in texts]
+
+
+@pytest.fixture
+def packed(here: Path) -> Path:
+    call("pack", NAME, "-o", "good.tar.gz")
+    shutil.rmtree("populations")
+    return Path("good.tar.gz")
+
+
+def refused(words: str, file: str = "bad.tar.gz") -> None:
+    result = call("unpack", file)
+    assert result.exit_code == 2, result.output
+    assert words in result.output
+    assert "Traceback" not in result.output
+    left = [path for path in Path("populations").rglob("*") if path.is_file()]
+    assert left == []
+    assert not (Path().resolve().parent / "evil").exists()
+
+
+def test_a_name_that_leaves_the_folder_is_refused(packed: Path) -> None:
+    for name in ("../evil", "/evil", "..", ".hidden", "a/b", "", 7, "a\0b"):
+        write(Path("bad.tar.gz"), forged(packed, name=name))
+        refused("cannot be a run's name")
+
+
+def test_members_that_leave_the_folder_are_refused(packed: Path) -> None:
+    manifest, database = forged(packed)
+    for name in ("../evil", "/tmp/evil", "other"):
+        write(Path("bad.tar.gz"), [manifest, (tarfile.TarInfo(name), database[1])])
+        refused("not manifest.json and run.sqlite")
+    link = tarfile.TarInfo("run.sqlite")
+    link.type, link.linkname = tarfile.SYMTYPE, "/etc/passwd"
+    write(Path("bad.tar.gz"), [manifest, (link, b"")])
+    refused("not manifest.json and run.sqlite")
+    write(Path("bad.tar.gz"), [manifest, database, (tarfile.TarInfo("../evil"), b"x")])
+    refused("nothing else")
+
+
+def test_an_altered_database_is_refused(packed: Path) -> None:
+    manifest, (info, content) = forged(packed)
+    write(Path("bad.tar.gz"), [manifest, (info, content[:-1] + b"\x01")])
+    refused("does not match its digest")
+    write(Path("bad.tar.gz"), forged(packed, revision=10**6))
+    refused("not the one that its manifest.json describes")
+
+
+def test_a_database_with_other_tables_or_triggers_is_refused(packed: Path) -> None:
+    for statement in (
+        "create table extra (x)",
+        "create trigger evil after insert on events begin delete from events; end",
+        "drop table calls",
+        "pragma user_version = 99",
+        "pragma application_id = 1",
+    ):
+        Path("db").write_bytes(parts(packed)["run.sqlite"])
+        with closing(sqlite3.connect("db")) as db:
+            db.execute(statement)
+            db.commit()
+        write(Path("bad.tar.gz"), forged(packed, database=Path("db").read_bytes()))
+        refused("is not taken in")
+
+
+def test_what_is_no_pack_is_refused(packed: Path) -> None:
+    for content in (b"", b"plain text", gzip.compress(b"no tar"), packed.read_bytes()[:-2000]):
+        Path("bad.tar.gz").write_bytes(content)
+        refused("bad.tar.gz is no")
+    write(Path("bad.tar.gz"), forged(packed, format=2))
+    refused("has format 2")
+    write(Path("bad.tar.gz"), forged(packed, digest=None, size="large"))
+    refused("bad.tar.gz is not taken in")
