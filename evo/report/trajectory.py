@@ -21,7 +21,9 @@ def step_text(individual: Individual) -> str:
         return text
     language = LANGUAGES.get(individual.kernel.language, individual.kernel.language)
     port = f"replace the operation with a {language} kernel"
-    return f"{port} ({text})" if individual.birth.idea else port
+    if individual.birth.idea is None:
+        return port
+    return text if text.lower().startswith("replace the operation") else f"{port} ({text})"
 
 
 def trajectory(view: RunView) -> dict[str, Any]:
