@@ -6,6 +6,7 @@ Prints ms per candidate around the 100th, 1,000th and 10,000th, bytes on disk pe
 and beyond sources, prompts and replies), and the peak memory of the controller.
 """
 
+# ruff: noqa: ARG002  # the fakes answer without looking at what they are asked
 from __future__ import annotations
 
 import argparse
@@ -19,9 +20,7 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests" / "evo"))
-
-from fakes import IDEAS, FakeAuthor, FakeExecutor, Sitting, configuration, timed
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from cuda_sandbox.kernel import Kernel
 from cuda_sandbox.report import Resources, Status
@@ -31,6 +30,7 @@ from evo.watch import Watch
 from fitness.evaluation import Evaluation
 from operators.author import Brief, Draft, Specimen, Tried
 from operators.idea import Category, Idea
+from tests.evo.fakes import IDEAS, FakeAuthor, FakeExecutor, Sitting, configuration, timed
 
 LINE = "    acc[{n}] = fmaf(x[row * X_D1 + lane + {n} * 32], scale, acc[{n}]);  // term {n}"
 BODY = "\n".join(LINE.format(n=n) for n in range(36))

@@ -18,7 +18,7 @@ def _adapter(kind: Any) -> Any:
 
 def encode(record: Any) -> str:
     """JSON of a dataclass instance; infinities and NaN are kept as Python's json spells them."""
-    return json.dumps(_adapter(type(record)).dump_python(record), separators=(",", ":"))
+    return json.dumps(_adapter(cast(Any, type(record))).dump_python(record), separators=(",", ":"))
 
 
 def decode(kind: type[T], text: str) -> T:

@@ -22,6 +22,7 @@ class Docket:
         self._budget = budget
         self._under_way: dict[str, asyncio.Task[Evaluation | None]] = {}
         self._failures = 0
+        self.last_failure = ""
 
     async def evaluate(self, kernel: Kernel, digest: str) -> Evaluation | None:
         """The verdict on a kernel; None where the budget or the machine brought none."""
@@ -67,6 +68,7 @@ class Docket:
             evaluation = await asyncio.wrap_future(self._executor.submit(job))
         except JobFailed as failure:
             self._failures += 1
+            self.last_failure = str(failure)
             self._recorder.add_event("failure", str(job.purpose), reason=str(failure))
             if self._failures >= PATIENCE:
                 raise

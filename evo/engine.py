@@ -101,7 +101,7 @@ class Engine:
                 winner.kernel, winner.digest, self._rivals(winner)
             )
             if certificate is None:
-                return self._end(Outcome(None, None, f"{ended}; {winner.id} was not certified"))
+                return self._uncertified(winner)
             if certificate.correct:
                 return self._end(Outcome(winner, certificate, ended))
             demoted.add(winner.digest)
@@ -119,14 +119,19 @@ class Engine:
         self._recorder.forget_best()
         self._watch.say(f"{loser.id} was not certified ({reason}); the next best takes its place")
 
-    def _end(self, outcome: Outcome) -> Outcome:
+    def _uncertified(self, best: Individual) -> Outcome:
+        """The machine failed, not the kernel: running it again tries once more."""
+        reason = f"{best.id} could not be certified: {self._docket.last_failure}"
+        return self._end(Outcome(None, None, reason), State.FAILED)
+
+    def _end(self, outcome: Outcome, state: State = State.FINISHED) -> Outcome:
         winner = outcome.winner
         if winner is not None:
             (speedup,) = winner.fitness.values
             self._recorder.set_best(winner.id, speedup=speedup)
         info = replace(
             self._recorder.info,
-            state=State.FINISHED,
+            state=state,
             winner=winner.id if winner else None,
             outcome=outcome.reason,
         )

@@ -15,9 +15,9 @@ from cuda_sandbox.report import Status
 from cuda_sandbox.signature import Role, Signature, TensorSpec
 from evo.config import RunConfig, check, stored
 from evo.engine import Engine, Outcome
-from evo.executor import Executor, Job, Purpose
-from evo.records import RunInfo
+from evo.executor import Executor, Job, JobFailed, Purpose
 from evo.recorder import Recorder
+from evo.records import RunInfo
 from evo.studio import Staff
 from evo.watch import Watch
 from evo.yaml_source import Source
@@ -134,7 +134,7 @@ class FakeExecutor:
         future: Future[Evaluation] = Future()
         try:
             future.set_result(self.judge(job))
-        except Exception as error:
+        except JobFailed as error:
             future.set_exception(error)
         return future
 
