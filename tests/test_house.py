@@ -16,7 +16,7 @@ import pytest
 ROOT = Path(__file__).parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 DOCUMENTS = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
-COMMANDS = {path.stem for path in (ROOT / "evo/cli").glob("*.py")} - {"__init__", "main"}
+COMMANDS = {path.stem for path in (ROOT / "evo/cli").glob("[a-z]*.py")} - {"main"}
 SELECTION = "population.selection."  # its arguments are those of the scheme
 HEAVY = {"torch", "numpy", "deap", "networkx", "matplotlib", "pydantic", "rich", "jinja2"}
 
@@ -191,11 +191,11 @@ def test_the_documents_name_only_commands_and_files_that_exist() -> None:
         for link in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", text):
             assert (document.parent / link).exists(), f"{document.name}: {link}"
         for name in re.findall(r"configs/[\w/]+\.(?:yaml|py)", text):
-            assert (ROOT / name).exists(), f"{document.name}: {name}"
+            assert "NAME" in name or (ROOT / name).exists(), f"{document.name}: {name}"
 
 
 def test_no_file_names_a_folder_of_the_machine_it_was_written_on() -> None:
-    homes = re.compile(r"(?<![\w.$}/])/(?:work|root|home/\w+)/\w")
+    homes = re.compile(r"(?<![\w.$}/])/(?:work|root|home/(?!someone)\w+)/\w")
     for path in tracked_files():
         if path.suffix in {".png", ".sqlite", ".gz"}:
             continue
