@@ -31,9 +31,16 @@ _LIBC = (
 _LIBCPP = (
     r"_Z(?:n[wa]|d[la])\w*|_ZT[VISH]\w*|_ZN?K?S[tosaibd]\w*|_ZNVK?St\w*|_ZG[VR]N?S\w*|_ZTHN\w*"
 )
+# What the compiler itself calls for types that the processor lacks: half, 128-bit integers.
+_COMPILER = (
+    r"__(?:extend|trunc|float|floatun|fix|fixuns)[bhsdxt][fi][bhsdxt][fi]2?"
+    r"|__(?:add|sub|mul|div|neg|eq|ne|lt|le|gt|ge|unord)[hsdxt]f[23]"
+    r"|__(?:mul|u?div|u?mod|u?divmod|ash[lr]|lshr)[sdt]i[34]|__powi[sdxt]f2"
+)
 _OPENMP = r"omp_\w+|GOMP_\w+|__kmpc_\w+|__kmp_\w+"
 COMMON = (
-    rf"(?:__)?(?:{_MATHS})[fl]?(?:_finite)?|_ZGV[a-z][NM]\d+[vl]+_\w+|{_LIBC}|{_LIBCPP}|{_OPENMP}"
+    rf"(?:__)?(?:{_MATHS})[fl]?(?:_finite)?|_ZGV[a-z][NM]\d+[vl]+_\w+|{_LIBC}|{_LIBCPP}"
+    rf"|{_OPENMP}|{_COMPILER}"
 )
 # Parts of the C++ library that reach outside, although their names look like the rest.
 _OUTWARD = re.compile(

@@ -131,7 +131,7 @@ class Judge:
         ) as worker:
             worker.bind()
             arena.take_workspace()
-            yield Trial(worker, arena, self.rng)
+            yield Trial(worker, arena, self.rng, self.threads)
 
     def examine(self, trial: Trial, bank: Bank) -> Precision:
         """The precision over all of the bank's distributions, in secret order.
@@ -204,8 +204,8 @@ def speedups(
     if time_ms is None:
         return {}
     fastest = strongest(baselines, precision.tier if precision else None)
-    chosen = {
-        **{mode: baselines[mode] for mode in ("eager", "graph", "compile") if mode in baselines},
-        **({"best": fastest} if fastest else {}),
-    }
+    named = ("eager", "graph", "compile")
+    chosen = {mode: baselines[mode] for mode in named if mode in baselines}
+    if fastest:
+        chosen["best"] = fastest
     return {name: found.time_ms.median / time_ms.median for name, found in chosen.items()}

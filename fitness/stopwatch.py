@@ -49,7 +49,7 @@ class Stopwatch:
 
     def _on_gpu(self, call: Callable[[], object]) -> float:
         before, after = (torch.cuda.Event(enable_timing=True) for _ in range(2))
-        torch.cuda._sleep(_SPIN_CYCLES)  # type: ignore[no-untyped-call]
+        torch.cuda._sleep(_SPIN_CYCLES)
         before.record()
         kept = call()
         after.record()
