@@ -6,8 +6,6 @@ It holds no absolute path and no host name: texts that the run brought along are
 from __future__ import annotations
 
 import json
-import re
-import socket
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -15,13 +13,12 @@ from typing import Any
 from cuda_sandbox.errors import UserError
 from evo.export.bundle import SUFFIX
 from evo.report import formats
-from evo.report.plain import finite, verdict
+from evo.report.plain import finite, scrubbed, verdict
 from evo.report.summary import summary
 from evo.report.text import verdict_facts
 from evo.report.trajectory import lines
 from evo.report.view import RunView
 
-PATH = re.compile(r"(?<![\w./<])/(?:[\w.+@-]+/)+([\w.+@-]*)")
 RECORD = "run.json"
 
 
@@ -110,15 +107,6 @@ def _readme(view: RunView) -> str:
             "",
         ]
     )
-
-
-def scrubbed(text: str) -> str:
-    """``text`` without absolute paths (their last part stays) and without this host's name."""
-    text = PATH.sub(lambda hit: f".../{hit[1]}", text)
-    host = socket.gethostname().partition(".")[0]
-    if len(host) > 3:
-        text = re.sub(rf"\b{re.escape(host)}\b", "HOST", text)
-    return text
 
 
 def _rewrite(path: Path, change: Callable[[str], str]) -> None:

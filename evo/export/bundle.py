@@ -13,7 +13,7 @@ from cuda_sandbox.errors import UserError
 from evo.export.interface import interface
 from evo.individual import Individual
 from evo.lineage import mothers
-from evo.report.plain import finite, verdict
+from evo.report.plain import finite, scrubbed, verdict
 from evo.report.text import verdict_facts
 from evo.report.trajectory import lines
 from evo.report.view import RunView
@@ -85,7 +85,7 @@ class Bundle:
         texts[f"kernel.{SUFFIX.get(kernel.language, kernel.language)}"] = kernel.source
         texts["interface.h"] = self.view.info.header
         texts["interface.json"] = json.dumps(values["interface"], indent=1) + "\n"
-        texts["certificate.json"] = _json(self._certificate())
+        texts["certificate.json"] = scrubbed(_json(self._certificate()))
         return texts
 
     def _values(self, name: str) -> dict[str, Any]:

@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import math
+import re
+import socket
 from dataclasses import asdict, is_dataclass
 from typing import Any
 
 from fitness.evaluation import Evaluation, Interval
+
+# an absolute path of two parts or more
+PATH = re.compile(r"(?<![\w./<])/(?:[\w.+@-]+/)+([\w.+@-]*)")
 
 
 def finite(value: Any) -> Any:
@@ -47,3 +52,12 @@ def verdict(evaluation: Evaluation | None) -> dict[str, Any]:
         "seconds": finite(evaluation.seconds),
         "resources": [finite(each) for each in evaluation.resources],
     }
+
+
+def scrubbed(text: str) -> str:
+    """``text`` without absolute paths (their last part stays) and without this host's name."""
+    text = PATH.sub(lambda hit: f".../{hit[1]}", text)
+    host = socket.gethostname().partition(".")[0]
+    if len(host) > 3:
+        text = re.sub(rf"\b{re.escape(host)}\b", "HOST", text)
+    return text

@@ -184,12 +184,12 @@ class Maker:
     def child(self, island: int, generation: int, slot: int) -> None:
         earlier = [one for one in self.pools[island] if one.birth.generation < generation]
         pool = sorted(earlier, key=lambda each: -each.fitness.values[0])[:8]
-        operator = self.rng.choices(["mutate", "cross", "tune", "repair"], [7, 1, 2, 1])[0]
+        operator = self.rng.choices(["mutation", "crossover", "tuning", "repair"], [7, 1, 2, 1])[0]
         chosen = [self.rng.choice(pool[: 1 + len(pool) // 2])]
-        if operator == "cross" and len(pool) > 1:
+        if operator == "crossover" and len(pool) > 1:
             chosen.append(self.rng.choice([each for each in pool if each is not chosen[0]]))
         text, category = self.rng.choice(IDEAS)
-        idea = None if operator == "tune" else Idea(text, category, "catalogue")
+        idea = None if operator == "tuning" else Idea(text, category, "catalogue")
         parents = tuple(each.id for each in chosen)
         birth = Birth(island, generation, operator, "catalogue", parents, idea)
         before = chosen[0].fitness.values[0]

@@ -11,8 +11,9 @@ import pytest
 from click.testing import CliRunner
 
 from cuda_sandbox.errors import UserError
-from evo.archive import archive, scrubbed
+from evo.archive import archive
 from evo.cli.main import main
+from evo.report.plain import scrubbed
 from evo.report.view import RunView
 from tests.evo.synthetic_run import info, record, synthetic
 

@@ -24,7 +24,7 @@ def member(
     name: str, parents: tuple[str, ...] = (), speed: float | None = 1.0, idea: Idea | None = None
 ) -> Individual:
     island, generation, _ = (int(part) for part in name.split("-"))
-    operator = "cross" if len(parents) > 1 else "mutate" if parents else "port"
+    operator = "crossover" if len(parents) > 1 else "mutation" if parents else "port"
     outcome = verdict(speed) if speed else failure(Status.TIMEOUT, "no answer within 20 s")
     birth = Birth(island, generation, operator, "catalogue", parents, idea)
     return individual(name, birth, f"source of {name}", outcome)

@@ -54,7 +54,7 @@ def test_a_run_as_json() -> None:
     data = json.loads(call("softmax-demo", "--json").output)
     assert data["winner"] == synthetic().winner
     assert data["statuses"]["ok"] == 97
-    assert data["operators"]["mutate"]["tried"] > data["operators"]["cross"]["tried"]
+    assert data["operators"]["mutation"]["tried"] > data["operators"]["crossover"]["tried"]
     assert data["spent"]["evaluations"] == 144
 
 

@@ -21,10 +21,16 @@ from tests.evo.synthetic_run import failure, individual, info, record, synthetic
 PORT = individual("0-0-0", Birth(0, 0, "port", "catalogue", (), None), "a", verdict(0.201))
 IDEA = Idea("FP16 tensor-core GEMM", Category.PRECISION, "catalogue")
 MENDED = individual(
-    "0-2-0", Birth(0, 2, "mutate", "catalogue", ("0-0-0",), IDEA), "b", failure(Status.TIMEOUT, "")
+    "0-2-0",
+    Birth(0, 2, "mutation", "catalogue", ("0-0-0",), IDEA),
+    "b",
+    failure(Status.TIMEOUT, ""),
 )
 TUNED = individual(
-    "0-3-0", Birth(0, 3, "tune", "catalogue", ("0-2-0",), None, "TILE 64 -> 128"), "c", verdict(1.5)
+    "0-3-0",
+    Birth(0, 3, "tuning", "catalogue", ("0-2-0",), None, "TILE 64 -> 128"),
+    "c",
+    verdict(1.5),
 )
 
 
@@ -37,7 +43,7 @@ def test_the_table_reads_as_published() -> None:
         text[3],
     )
     assert re.fullmatch(r" +2 +- +- +timeout  FP16 tensor-core GEMM", text[4])
-    assert re.fullmatch(r" +3 +0\.7 +\[.*\] +150\.0%  tune: TILE 64 -> 128", text[5])
+    assert re.fullmatch(r" +3 +0\.7 +\[.*\] +150\.0%  tuning: TILE 64 -> 128", text[5])
     assert text[7] == "PyTorch eager: 1.05 ms [1.04, 1.06] (tier fp32)"
     assert text[8] == "0-3-0 is not certified yet; tier fp32 was demanded"
 

@@ -82,7 +82,7 @@ class Panel {
         verdict.precision?.tier ? element("span", { class: "badge" }, `tier ${verdict.precision.tier}`) : null, back),
       verdict.reason ? element("p", { class: "reason" }, verdict.reason) : null,
       element("p", { class: "idea" }, node.headline,
-        element("br", {}), element("small", {}, node.category || `no idea: ${node.operator}`)),
+        element("br", {}), element("small", {}, node.category || "no idea")),
       this.times(node),
       ...this.links("Parents", node.parents),
       ...this.links("Children", children.map((one) => one.id)),

@@ -7,7 +7,7 @@ const STATUS = {
 };
 const PALETTE = ["#3b76af", "#3f9142", "#b07d12", "#8d5fb0", "#c2557a", "#2f9a9a", "#8b6d4f", "#6c7a2d"];
 const SHAPES = {  // by operator; any other is a circle
-  port: "M-5-5H5V5H-5Z", cross: "M0-6.5L6.5 0L0 6.5L-6.5 0Z", tune: "M0-6L6 5H-6Z",
+  port: "M-5-5H5V5H-5Z", crossover: "M0-6.5L6.5 0L0 6.5L-6.5 0Z", tuning: "M0-6L6 5H-6Z",
   repair: "M-3-5.5H3L6 0L3 5.5H-3L-6 0Z",
 };
 const CIRCLE = "M-5 0A5 5 0 1 0 5 0A5 5 0 1 0-5 0Z";
@@ -78,7 +78,7 @@ class Picture {
     const layer = svg("g", { "aria-hidden": "true" }, this.root);
     for (const edge of this.data.edges) {
       const from = this.nodes.get(edge.via || edge.from), to = this.nodes.get(edge.to);
-      const bend = Math.max(24, (to.x - from.x) * 0.45);
+      const bend = Math.max(8, (to.x - from.x) * 0.45);
       const path = `M${from.x} ${from.y}C${from.x + bend} ${from.y} ${to.x - bend} ${to.y} ${to.x} ${to.y}`;
       const kinds = ["edge", edge.kind, edge.role || "", edge.path ? "path" : "",
         to.speedup === undefined ? "lost" : ""].join(" ");
