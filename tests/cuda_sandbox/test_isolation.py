@@ -1,0 +1,96 @@
+"""The walls of this machine, and what is left where namespaces are forbidden."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from cuda_sandbox import isolation
+from cuda_sandbox.backend import find
+from cuda_sandbox.buffers import HostBuffers
+from cuda_sandbox.compiler import Compiler
+from cuda_sandbox.isolation import Jail, Mount
+from cuda_sandbox.kernel import Kernel
+from cuda_sandbox.report import CandidateFailure, Status
+from cuda_sandbox.sandbox import Worker
+
+SOURCE = """
+int launch(const float* x, const int32_t* what, float* out, void* workspace) {
+    for (long i = 0; i < X_SIZE; ++i) out[i] = x[i] > 0 ? x[i] : 0;
+    if (*what == 1) for (;;) asm volatile("");
+    if (*what == 2) {
+        long r;
+        asm volatile("syscall" : "=a"(r) : "a"(2L), "D"("/etc/passwd"), "S"(0L) : "rcx", "r11");
+        out[0] = r;
+    }
+    return 0;
+}
+"""
+
+
+@pytest.fixture
+def no_namespaces(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(isolation, "namespaces_missing", lambda: "forbidden here, for a test")
+
+
+def test_every_layer_that_is_missing_says_why() -> None:
+    layers = isolation.isolation_layers()
+    standing = {
+        "namespaces": layers.namespaces,
+        "seccomp": layers.seccomp,
+        "landlock": bool(layers.landlock),
+    }
+    assert set(layers.missing) == {name for name, there in standing.items() if not there}
+    assert layers.rlimits
+    assert layers.no_new_privs
+
+
+def test_without_namespaces_a_jail_cannot_be_entered(no_namespaces) -> None:
+    with pytest.raises(RuntimeError, match="no namespaces: forbidden here"):
+        isolation.enter(Jail((Mount(Path("/usr")),)))
+
+
+@pytest.mark.skipif(os.uname().machine != "x86_64", reason="raw system calls")
+def test_without_namespaces_kernels_still_run_and_see_no_files(
+    no_namespaces, compiler, signature, cache
+) -> None:
+    report = compiler.submit(Kernel(SOURCE, "cpp"), signature, "native").result()
+    assert report.status is Status.OK, report
+    buffers = HostBuffers(signature.tensors)
+    x, out = (np.asarray(buffers.region(name)).view(np.float32) for name in ("x", "out"))
+    what = np.asarray(buffers.region("what")).view(np.int32)
+    x[:] = np.linspace(-1, 1, x.size)
+    path = compiler.object_path(str(report.object_key))
+    with Worker(find("cpp"), path, buffers, threads=1, deadline_s=20, cache_dir=cache) as worker:
+        worker.bind()
+        worker.run(1, flush=False)
+        assert np.array_equal(out, np.maximum(x, 0))
+        if isolation.isolation_layers().landlock:
+            what[:] = 2
+            worker.run(1, flush=False)
+            assert out[0] == -13  # EACCES
+    what[:] = 1
+    with Worker(find("cpp"), path, buffers, threads=1, deadline_s=1, cache_dir=cache) as worker:
+        worker.bind()
+        pid = worker.pid
+        with pytest.raises(CandidateFailure, match="no answer within 1 s"):
+            worker.run(1, flush=False)
+    assert not Path(f"/proc/{pid}").exists()
+
+
+@pytest.mark.skipif(not isolation.isolation_layers().landlock, reason="no Landlock")
+def test_without_namespaces_the_compiler_sees_no_host_files(
+    no_namespaces, tmp_path, signature
+) -> None:
+    secret = tmp_path / "secret.h"
+    secret.write_text("#define STOLEN 1\n")
+    with Compiler(tmp_path / "cache", jobs=1) as pool:
+        report = pool.submit(Kernel(SOURCE, "cpp"), signature, "native").result()
+        assert report.status is Status.OK, report
+        stolen = Kernel(f'#include "{secret}"\n{SOURCE}', "cpp")
+        report = pool.submit(stolen, signature, "native").result()
+        assert report.status is Status.COMPILE_ERROR
+        assert str(tmp_path / "cache") not in report.log

@@ -1,0 +1,88 @@
+from __future__ import annotations
+
+import struct
+from pathlib import Path
+
+import pytest
+
+from cuda_sandbox import reports
+from cuda_sandbox.kernel import Kernel
+from cuda_sandbox.sanitizer import sanitize
+from cuda_sandbox.signature import Role, Signature, TensorSpec
+
+SIGNATURE = Signature(
+    "relu",
+    (TensorSpec("x", "float32", (100,), Role.INPUT),),
+    (TensorSpec("out", "float32", (100,), Role.OUTPUT),),
+)
+# What goes wrong is chosen by the input, so that one source serves all.
+SOURCE = """
+size_t workspace_bytes() { return 40; }
+int launch(const float* x, float* out, void* workspace) {
+    #pragma omp parallel for
+    for (int i = 0; i < X_SIZE; ++i) out[i] = x[i] > 0 ? x[i] : 0;
+    int what = x[0];
+    if (what == 1) out[X_SIZE] = 1;
+    if (what == 2) ((char*)workspace)[40] = 1;
+    if (what == 3) what += 2147483647;
+    if (what == 4) return 5;
+    if (what == 5) for (;;) asm volatile("");
+    out[1] = what;
+    return 0;
+}
+"""
+
+
+def check(cache: Path, what: int, source: str = SOURCE, deadline_s: float = 60.0) -> dict[str, str]:
+    inputs = {"x": struct.pack("100f", *[what] * 100)}
+    kernel = Kernel(source, "cpp")
+    return sanitize(kernel, SIGNATURE, "native", inputs, deadline_s=deadline_s, cache_dir=cache)
+
+
+@pytest.mark.parametrize(
+    ("what", "address", "undefined"),
+    [
+        (0, "passed", "passed"),
+        (1, "failed: WRITE of size 4: heap-buffer-overflow kernel.cpp:7 in launch", "passed"),
+        (3, "passed", "failed: kernel.cpp:9:25: runtime error: signed integer overflow"),
+        (4, "failed: launch returned 5", "passed"),
+    ],
+)
+def test_what_the_sanitizers_find_is_told(cache, what, address, undefined) -> None:
+    found = check(cache, what)
+    assert found["address"].startswith(address)
+    assert found["undefined"].startswith(undefined)
+
+
+def test_a_run_without_end_is_not_run_and_no_pass(cache) -> None:
+    found = check(cache, 5, deadline_s=8.0)
+    assert found["address"] == "not run: no end within 8 s"
+    assert not list((cache / "jobs").iterdir())
+
+
+def test_a_source_that_does_not_compile_is_not_run(cache) -> None:
+    found = check(cache, 0, "int launch() {")
+    assert found["address"].startswith("not run: the driver did not compile: kernel.cpp:1:")
+
+
+def test_inputs_of_a_wrong_size_are_our_mistake(cache) -> None:
+    with pytest.raises(ValueError, match="input 'x' has 3 bytes; 400 bytes are needed"):
+        sanitize(Kernel("", "cpp"), SIGNATURE, "native", {"x": b"abc"}, cache_dir=cache)
+
+
+MEMCHECK = """\
+========= COMPUTE-SANITIZER
+========= Invalid __global__ write of size 4 bytes
+=========     at relu(const float *, float *)+0x90 in kernel.cu:9
+=========     by thread (5,0,0) in block (0,0,0)
+========= ERROR SUMMARY: 1 error
+"""
+
+
+def test_compute_sanitizers_report_becomes_one_line() -> None:
+    found = reports.compute_sanitizer("memcheck", 99, MEMCHECK)
+    assert found["memcheck"].startswith("failed: Invalid __global__ write of size 4 bytes at ")
+    assert "kernel.cu:9" in found["memcheck"]
+    assert reports.compute_sanitizer("memcheck", 0, "") == {}
+    broken = reports.compute_sanitizer("memcheck", 1, "Error: no device")
+    assert broken["memcheck"] == "not run: compute-sanitizer ended with 1: Error: no device"
