@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from operators.catalogue.family import Entry, Problem
 from operators.idea import Category
 
@@ -23,12 +25,28 @@ def fits(problem: Problem) -> bool:
     return 0 < problem["cols"] < 2**30 and 0 < rows(problem) < 2**30
 
 
+def _vectors(problem: Problem) -> bool:
+    """Whether at least two neighbours can be read at a time."""
+    inner = int(problem.get("inner", 1))
+    return (inner if inner > 1 else int(problem["cols"])) % 2 == 0
+
+
+def _rows(least: int = 1, most: int = 2**30, count: int = 1) -> Callable[[Problem], bool]:
+    """Applies to contiguous rows, at least ``count``, of ``least`` to ``most`` elements."""
+
+    def applies(problem: Problem) -> bool:
+        contiguous = problem.get("inner", 1) == 1
+        return contiguous and least <= problem["cols"] <= most and rows(problem) >= count
+
+    return applies
+
+
 ROW_IDEAS = (
     Entry(
         "vector",
         "read and write 16 bytes per access instead of one element",
         Category.MEMORY,
-        applies=lambda p: row_bytes(p) % (2 * SIZES[p["dtype"]]) == 0,
+        applies=_vectors,
     ),
     Entry(
         "unroll",
@@ -41,18 +59,20 @@ ROW_IDEAS = (
         "reduce within a warp by shuffles and meet in shared memory once, instead of a tree with "
         "a barrier at every step",
         Category.COMPUTE,
+        applies=_rows(),
     ),
     Entry(
         "registers",
         "keep a row in registers between the passes, so that it is read from memory once",
         Category.MEMORY,
+        applies=_rows(),
     ),
     Entry(
         "warp_rows",
         "give each row to one warp and several rows to a block: short rows need no barrier at all",
         Category.PARALLELISM,
         requires=("shuffle",),
-        applies=lambda p: p["cols"] <= 8192 and rows(p) > 1,
+        applies=_rows(most=8192, count=2),
     ),
     Entry(
         "cluster",
@@ -61,7 +81,7 @@ ROW_IDEAS = (
         Category.PARALLELISM,
         requires=("registers", "shuffle"),
         excludes=("warp_rows", "team"),
-        applies=lambda p: p["cols"] >= 8192,
+        applies=_rows(8192),
     ),
     Entry(
         "team",
@@ -70,15 +90,14 @@ ROW_IDEAS = (
         "the row fills the whole chip",
         Category.PARALLELISM,
         requires=("registers", "shuffle"),
-        excludes=("warp_rows",),
-        applies=lambda p: p["cols"] >= 16384,
+        excludes=("warp_rows", "persistent"),
+        applies=_rows(16384),
     ),
     Entry(
         "persistent",
         "launch as many blocks as the chip holds at once and let each go over several rows",
         Category.PARALLELISM,
-        excludes=("team",),
-        applies=lambda p: rows(p) > 1,
+        applies=_rows(count=2),
     ),
     Entry(
         "ahead",
@@ -86,7 +105,7 @@ ROW_IDEAS = (
         "while this one is reduced and written",
         Category.ASYNCHRONY,
         requires=("vector", "registers", "shuffle"),
-        applies=lambda p: rows(p) > 1 and row_bytes(p) % 4 == 0,
+        applies=lambda p: _rows(count=2)(p) and row_bytes(p) % 4 == 0,
     ),
     Entry(
         "bulk",
@@ -94,7 +113,14 @@ ROW_IDEAS = (
         "in shared memory, instead of one instruction per thread and 16 bytes (9.0 and later)",
         Category.ASYNCHRONY,
         requires=("ahead",),
-        applies=lambda p: rows(p) > 1 and row_bytes(p) % 16 == 0,
+        applies=lambda p: _rows(count=2)(p) and row_bytes(p) % 16 == 0,
+    ),
+    Entry(
+        "hints",
+        "tell the caches what to do with what is read once: not to keep it in L1, to let it go "
+        "first in L2, or to fetch 256 bytes at a time",
+        Category.MEMORY,
+        requires=("vector",),
     ),
     Entry(
         "stream",

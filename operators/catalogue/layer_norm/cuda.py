@@ -2,32 +2,46 @@
 
 from __future__ import annotations
 
-from operators.catalogue._shared.rows import ROW_IDEAS, fits
+from operators.catalogue._shared.columns import COLUMN_IDEAS, columns
+from operators.catalogue._shared.rows import ROW_IDEAS, SIZES, fits
 from operators.catalogue.family import Book, Entry, Problem
 from operators.idea import Category
 
 
+def _rows(problem: Problem) -> bool:
+    return not columns(problem)
+
+
 def _long_rows(problem: Problem) -> bool:
-    return bool(problem["cols"] >= 65536)
+    return bool(_rows(problem) and problem["cols"] >= 65536)
 
 
 def _has_parameters(problem: Problem) -> bool:
-    return bool(problem["outer"] > 1 and (problem["weight"] or problem["bias"]))
+    return bool(_rows(problem) and problem["outer"] > 1 and (problem["weight"] or problem["bias"]))
 
 
-def _serves(problem: Problem) -> bool:
-    return fits(problem) and bool(problem["inner"] == 1)
+def _short_columns(problem: Problem) -> bool:
+    return bool(columns(problem) and problem["cols"] * SIZES[problem["dtype"]] <= 512)
 
 
 BOOK = Book(
-    serves=_serves,
+    serves=fits,
     entries=(
         *ROW_IDEAS,
+        *COLUMN_IDEAS,
+        Entry(
+            "kept_columns",
+            "keep a column's elements in registers between the passes, so that it is read once",
+            Category.MEMORY,
+            excludes=("unroll",),
+            applies=_short_columns,
+        ),
         Entry(
             "onepass",
             "take mean and variance in one sweep, around a pivot near the mean (the median of "
-            "three elements), and merge counts, means and squared deviations pairwise",
+            "three elements), and merge counts, sums and squared deviations pairwise",
             Category.MEMORY,
+            excludes=("registers",),
             applies=lambda p: not p["rms"],
         ),
         Entry(
@@ -47,14 +61,20 @@ BOOK = Book(
             applies=lambda p: _long_rows(p) and p["outer"] > 1,
         ),
         Entry(
+            "share",
+            "normalise several rows at once, so that the weight and the bias are read once for "
+            "all of them and more loads are under way",
+            Category.MEMORY,
+            requires=("split", "shuffle"),
+            applies=lambda p: _long_rows(p) and p["outer"] > 1,
+        ),
+        Entry(
             "weights",
             "keep the weight and the bias in shared memory for all the rows that a block goes "
             "over, as far as they fit",
             Category.MEMORY,
             requires=("registers", "shuffle"),
-            applies=lambda p: bool(
-                p["inner"] == 1 and p["outer"] > 1 and (p["weight"] or p["bias"])
-            ),
+            applies=_has_parameters,
         ),
     ),
 )
