@@ -10,6 +10,7 @@ import socket
 import subprocess
 import time
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from cuda_sandbox import isolation
@@ -19,9 +20,8 @@ from cuda_sandbox.isolation import Jail, Mount
 
 OUTPUT_BYTES = 1 << 16
 _START_S = 20.0  # bubblewrap itself takes milliseconds
-_STACKS_BYTES = 4 << 30  # address space beyond tensors: libraries, heap, and per thread:
+_OWN_BYTES = 2 << 30  # address space of the worker itself, and of each thread's stack and heap
 _THREAD_BYTES = 160 << 20
-_GUARDS_BYTES = 4 << 20  # address space around each tensor
 
 
 class SandboxError(Exception):
@@ -38,7 +38,11 @@ class Process:
         self.control = control
         self._output = output
         self.pid = pid
-        self._handle = os.pidfd_open(pid)
+        self._closed = False
+        try:
+            self._handle = os.pidfd_open(pid)
+        except ProcessLookupError:  # it is gone already: its constructors ended it
+            self._handle = -1
 
     def output(self) -> str:
         """What was printed so far."""
@@ -47,7 +51,8 @@ class Process:
     def signal(self, number: signal.Signals) -> None:
         """Send a signal to the worker; nothing happens if it is gone."""
         with contextlib.suppress(ProcessLookupError):
-            signal.pidfd_send_signal(self._handle, number)
+            if self._handle >= 0:
+                signal.pidfd_send_signal(self._handle, number)
 
     def stopped(self) -> bool:
         """Whether every thread is stopped, or gone."""
@@ -64,20 +69,35 @@ class Process:
 
     def kill(self) -> None:
         """End the worker, with its whole namespace, and wait until nothing is left."""
-        if self._handle < 0:
+        if self._closed:
             return
+        self._closed = True
         self.signal(signal.SIGKILL)
         self.control.close()
         if wait_for(self._popen, 10.0) is None:
             self._popen.kill()
             self._popen.wait()
-        os.close(self._handle)
         os.close(self._output)
-        self._handle = -1
+        if self._handle >= 0:
+            os.close(self._handle)
+            self._handle = -1
 
 
-def start(program: Program, candidate: Path, cpus: Sequence[int], memory_bytes: int) -> Process:
+@dataclass(frozen=True, slots=True)
+class Launch:
+    """What to start: program, candidate, the CPUs it is pinned to, and how much address space it
+    gets for tensors, workspace and heap (where the program's is bounded at all)."""
+
+    program: Program
+    candidate: Path
+    cpus: Sequence[int]
+    address_bytes: int
+
+
+def start(launch: Launch) -> Process:
     """Start a worker program in its jail; it loads the candidate at once.
+
+    Its end follows that of the calling *thread*: keep that alive while the worker is in use.
 
     Raises:
         SandboxError: it could not be started.
@@ -86,15 +106,14 @@ def start(program: Program, candidate: Path, cpus: Sequence[int], memory_bytes: 
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     output = os.memfd_create("output", os.MFD_CLOEXEC)
     info_read, info_write = os.pipe()
-    arguments = _arguments(program, candidate, cpus, memory_bytes, theirs.fileno(), inside)
-    prefix = _enter(program, candidate, cpus, info_write) if inside else []
+    prefix = _enter(launch, info_write) if inside else []
     popen = subprocess.Popen(
-        [*prefix, *arguments],
+        [*prefix, *_arguments(launch, theirs.fileno(), inside)],
         stdin=subprocess.DEVNULL,
         stdout=output,
         stderr=output,
         pass_fds=[theirs.fileno(), info_write],
-        env={} if inside else _environment(program, cpus),
+        env={} if inside else _environment(launch),
         start_new_session=True,
     )
     theirs.close()
@@ -112,39 +131,35 @@ def start(program: Program, candidate: Path, cpus: Sequence[int], memory_bytes: 
         os.close(info_read)
 
 
-def _environment(program: Program, cpus: Sequence[int]) -> dict[str, str]:
-    threads = {"OMP_NUM_THREADS": str(len(cpus)), "OMP_PROC_BIND": "true"}
-    return {**threads, **program.environment}
+def _environment(launch: Launch) -> dict[str, str]:
+    threads = {"OMP_NUM_THREADS": str(len(launch.cpus)), "OMP_PROC_BIND": "true"}
+    return {**threads, **launch.program.environment}
 
 
-def _enter(program: Program, candidate: Path, cpus: Sequence[int], info_fd: int) -> list[str]:
-    own = (Mount(program.path, "/worker"), Mount(candidate.resolve(), "/kernel.so"))
+def _enter(launch: Launch, info_fd: int) -> list[str]:
+    program = launch.program
+    own = (Mount(program.path, "/worker"), Mount(launch.candidate.resolve(), "/kernel.so"))
     null = Mount(Path("/dev/null"), device=True)
-    environment = _environment(program, cpus)
     proc = program.proc and isolation.proc_mountable()
-    jail = Jail((*program.mounts, null, *own), environment, proc=proc)
+    jail = Jail((*program.mounts, null, *own), _environment(launch), proc=proc)
     return isolation.enter(jail, first_process=True, info_fd=info_fd)
 
 
-def _arguments(
-    program: Program,
-    candidate: Path,
-    cpus: Sequence[int],
-    memory_bytes: int,
-    control: int,
-    inside: bool,
-) -> list[str]:
+def _arguments(launch: Launch, control: int, inside: bool) -> list[str]:
     """The worker's command line; read by ``parse`` in worker/candidate.hpp."""
-    path, kernel = ("/worker", "/kernel.so") if inside else (str(program.path), str(candidate))
+    program = launch.program
+    kernel = "/kernel.so" if inside else str(launch.candidate)
     pairs = [("--control", str(control)), ("--object", kernel)]
-    pairs += [("--cpus", ",".join(map(str, cpus))), ("--flush", str(program.flush_bytes))]
+    pairs += [("--cpus", ",".join(map(str, launch.cpus))), ("--flush", str(program.flush_bytes))]
     if program.bounds_memory:
-        extra = _STACKS_BYTES + _THREAD_BYTES * len(cpus) + program.flush_bytes
-        pairs.append(("--memory", str(memory_bytes + extra)))
+        own = _OWN_BYTES + _THREAD_BYTES * len(launch.cpus) + program.flush_bytes
+        pairs.append(("--memory", str(launch.address_bytes + own)))
+    else:
+        pairs.append(("--files", "4096"))  # the driver opens a descriptor per mapping
     pairs += [("--write", path) for path in program.writable]
     readable = ["/"] if inside else [kernel, *(mount.inside for mount in program.mounts)]
     pairs += [("--read", path) for path in readable]
-    return [path, *(word for pair in pairs for word in pair)]
+    return ["/worker" if inside else str(program.path), *(word for pair in pairs for word in pair)]
 
 
 def _child(info: int, output: int) -> int:

@@ -15,13 +15,14 @@ from cuda_sandbox import wording
 from cuda_sandbox.backend import Backend
 from cuda_sandbox.buffers import Buffers
 from cuda_sandbox.cache import cache_dir as default_cache
-from cuda_sandbox.process import Process, SandboxError, start
+from cuda_sandbox.process import Launch, Process, SandboxError, start
 from cuda_sandbox.protocol import REPLY_BYTES, Flag, Kind, Layer, Op, Reply, Request
 from cuda_sandbox.report import CandidateFailure, Status
 
 __all__ = ["MOST_WORKSPACE_BYTES", "SandboxError", "Worker"]
 
 MOST_WORKSPACE_BYTES = 16 << 30
+_GUARDS_BYTES = 4 << 20  # address space that a worker spends around each tensor
 _MOST_CALLS = 1_000_000
 
 
@@ -52,14 +53,16 @@ class Worker:
         self._program = backend.program(device, cache_dir or default_cache())
         self._object = object_path
         self._cpus = sorted(os.sched_getaffinity(0))[:threads]
+        self._most_workspace = _most_workspace(self._program.bounds_memory)
         self._process: Process | None = None
         self.workspace_bytes = 0
         self.layers: tuple[str, ...] = ()
 
     def __enter__(self) -> Worker:
         try:
-            memory = self._buffers.nbytes + MOST_WORKSPACE_BYTES
-            self._process = start(self._program, self._object, self._cpus, memory)
+            guards = _GUARDS_BYTES * (len(self._buffers.tensors) + 1)
+            room = self._buffers.nbytes + guards + self._most_workspace
+            self._process = start(Launch(self._program, self._object, self._cpus, room))
             ready = self._receive(time.monotonic() + self._deadline_s, "its start")
             self._accept(ready)
         except BaseException:
@@ -124,12 +127,10 @@ class Worker:
 
     def _accept(self, ready: Reply) -> None:
         self.layers = tuple(str(layer.name).lower() for layer in Layer if layer & ready.b)
-        if not 0 <= ready.a <= MOST_WORKSPACE_BYTES:
-            most = MOST_WORKSPACE_BYTES >> 30
-            raise CandidateFailure(
-                Status.REJECTED,
-                f"workspace_bytes() asks for {ready.a & (1 << 64) - 1} bytes; at most {most} GiB",
-            )
+        if not 0 <= ready.a <= self._most_workspace:
+            asked, most = ready.a & (1 << 64) - 1, self._most_workspace >> 20
+            reason = f"workspace_bytes() asks for {asked} bytes; at most {most} MiB can be had"
+            raise CandidateFailure(Status.REJECTED, reason)
         self.workspace_bytes = ready.a
 
     def _timed(self, op: Op, calls: int, flush: bool) -> list[float]:
@@ -210,3 +211,9 @@ class Worker:
             if time.monotonic() > deadline:
                 raise self._late("being stopped")
             time.sleep(0.0002)
+
+
+def _most_workspace(on_host: bool) -> int:
+    """The limit on a workspace in bytes; on the host, half of the machine's memory if less."""
+    memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    return min(MOST_WORKSPACE_BYTES, memory // 2) if on_host else MOST_WORKSPACE_BYTES

@@ -29,6 +29,14 @@ def host_compiler() -> str | None:
 
 
 @functools.cache
+def has_vector_maths(compiler: str) -> bool:
+    """Whether libmvec is there: ``-ffast-math`` may call it."""
+    command = [compiler, "-print-file-name=libmvec.so"]
+    answer = subprocess.run(command, capture_output=True, text=True, timeout=30, check=False)
+    return Path(answer.stdout.strip()).is_absolute()
+
+
+@functools.cache
 def version(program: str) -> str:
     """What ``PROGRAM --version`` says, on one line."""
     done = subprocess.run(
@@ -82,6 +90,7 @@ def folder_mounts(folder: Path) -> tuple[Mount, ...]:
     return (Mount(folder), *(Mount(path) for path in sorted(outside)))
 
 
+@functools.cache
 def cpu_fingerprint() -> str:
     """What ``-march=native`` depends on: the CPU's model and features, as a short digest."""
     wanted = re.compile(r"(?:vendor_id|cpu family|model|flags|Features|CPU part)\s*:")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -75,7 +74,11 @@ class Cpp(Backend):
     def program(self, device: str, cache: Path) -> Program:
         """The worker, with the libraries that kernels may use linked into it."""
         del device
-        libs = ["-lm", "-ldl", *(["-lmvec"] if self._has_vector_maths() else [])]
+        libs = [
+            "-lm",
+            "-ldl",
+            *(["-lmvec"] if toolchain.has_vector_maths(self._compiler()) else []),
+        ]
         options = ["-O2", "-std=c++17", "-fopenmp", "-Wl,--no-as-needed", *libs]
         path = build("cpp", WORKER, [self._compiler(), *options], cache)
         mounts = libraries(path)
@@ -110,11 +113,6 @@ class Cpp(Backend):
 
     def _is_clang(self) -> bool:
         return "clang" in toolchain.version(self._compiler()).lower()
-
-    def _has_vector_maths(self) -> bool:
-        command = [self._compiler(), "-print-file-name=libmvec.so"]
-        answer = subprocess.run(command, capture_output=True, text=True, timeout=30, check=False)
-        return Path(answer.stdout.strip()).is_absolute()
 
 
 def make() -> Backend:
