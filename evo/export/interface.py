@@ -64,9 +64,11 @@ def returns_tensor(task: TaskDescription) -> bool:
     """Whether forward returns a bare tensor: one output, and no tuple or list around it."""
     if len(task.signature.outputs) != 1:
         return False
-    nodes = ast.walk(ast.parse(task.source))
-    returns = [node.value for node in nodes if isinstance(node, ast.Return)]
-    return not any(isinstance(value, ast.Tuple | ast.List) for value in returns)
+    nodes = list(ast.walk(ast.parse(task.source)))
+    forwards = [n for n in nodes if isinstance(n, ast.FunctionDef) and n.name == "forward"]
+    parts = [part for forward in forwards for part in ast.walk(forward)]
+    returned = [part.value for part in parts if isinstance(part, ast.Return)]
+    return not any(isinstance(value, ast.Tuple | ast.List) for value in returned)
 
 
 def limit(signature: Signature, demand: Demand, verdict: Evaluation) -> float:

@@ -96,8 +96,7 @@ def _row(one: Individual) -> tuple[str, ...]:
 def _notes(view: RunView) -> list[str]:
     """What the percentages are against, and how sure they are."""
     last = view.path[-1]
-    verdict = view.certificate or last.evaluation
-    base = verdict.baselines.get(view.baseline) if verdict else None
+    base = last.evaluation.baselines.get(view.baseline) if last.evaluation else None
     notes = []
     if base:
         tier = f" (tier {base.tier})" if base.tier else ""

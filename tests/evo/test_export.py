@@ -15,7 +15,7 @@ from cuda_sandbox.errors import UserError
 from cuda_sandbox.report import Status
 from cuda_sandbox.signature import Role, Signature, TensorSpec
 from evo.export.bundle import Bundle
-from evo.export.interface import number
+from evo.export.interface import number, returns_tensor
 from evo.individual import Birth
 from evo.report.view import RunView
 from fitness.description import TaskDescription
@@ -259,6 +259,18 @@ def test_a_folder_in_use_is_left_alone(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="not empty"):
         bundle().write(tmp_path)
     assert [path.name for path in tmp_path.iterdir()] == ["mine.txt"]
+
+
+@pytest.mark.parametrize(
+    ("body", "bare"),
+    [("return x.relu()", True), ("return x, None", False), ("return [x]", False)],
+)
+def test_a_bare_tensor_is_told_from_a_packed_one(body: str, bare: bool) -> None:
+    source = (
+        f"class Model:\n  def forward(self, x):\n    {body}\n\ndef get_inputs():\n  return [1]\n"
+    )
+    signature = Signature("t", (spec("x", Role.INPUT, 4),), (spec("out", Role.OUTPUT, 4),))
+    assert returns_tensor(TaskDescription("t", source, signature, ())) is bare
 
 
 @pytest.mark.parametrize(
