@@ -122,9 +122,12 @@ class Island:
 
     async def _step(self, brood: Brood, step: Step) -> None:
         """One act of variation. A mutation that nobody has an idea for becomes tuning."""
+        refusals = self._world.budget.refusals
         delivered = await self._vary(brood, step)
         stand_in = self._planner.stand_in(step)
-        if not delivered and stand_in is not None:
+        # nobody asked is not the same as nobody with an idea
+        asked = self._world.budget.refusals == refusals
+        if not delivered and stand_in is not None and asked:
             await self._vary(brood, stand_in)
 
     async def _vary(self, brood: Brood, step: Step) -> int:

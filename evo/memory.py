@@ -25,7 +25,7 @@ select d.text, d.category, d.author from line join individuals i on i.seq = line
 """
 _TRIED = """
 select d.text, d.category, d.author, i.island, i.generation, e.status, e.speedup, f.speedup,
-       case e.status when 'ok' then null else e.record end
+       case when e.status in ('ok', 'hack') then null else e.record end
 from individuals i join ideas d on d.id = i.idea join kernels k on k.id = i.kernel
      join evaluations e on e.digest = k.digest and e.hardware = :hardware and e.purpose = 'search'
      left join parents p on p.child = i.seq and p.place = 0
@@ -99,7 +99,7 @@ def _digested(rows: Iterable[tuple[Any, ...]], here: bool) -> list[Tried]:
 def _attempt(row: tuple[Any, ...], here: bool) -> Tried:
     status, speedup, before, record = row[5:]
     gain = speedup / before if speedup and before else None
-    outcome = status
+    outcome = status  # alone for a cheat, who is not told how it was found out
     if record is not None and (reason := json.loads(unpacked(record))["reason"]):
         outcome = f"{status}: {reason[:REASON]}"
     return Tried(_idea(row), outcome, gain, here)

@@ -53,9 +53,9 @@ class Recorder(Store):
         return cls(file, schema.connect(file, write=True))
 
     def close(self) -> None:
-        """Fold the write-ahead log into the file, so that one file is all, and close it."""
+        """Commit, leave one plain file behind, and close it."""
         self._commit()
-        self._db.execute("pragma wal_checkpoint(truncate)")
+        schema.settle(self._db)
         super().close()
 
     @property

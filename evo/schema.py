@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import sqlite3
 from pathlib import Path
 
@@ -91,9 +92,19 @@ def connect(path: Path, *, write: bool = False) -> sqlite3.Connection:
     return connection
 
 
+def settle(connection: sqlite3.Connection) -> None:
+    """Leave a single plain file behind, if nobody else is reading it just now."""
+    connection.execute("pragma wal_checkpoint(truncate)")
+    connection.execute("pragma busy_timeout = 100")
+    with contextlib.suppress(sqlite3.OperationalError):
+        connection.execute("pragma journal_mode = delete")
+
+
 def _open(path: Path, write: bool) -> sqlite3.Connection:
     if write:
-        return _connect(f"file:{_quoted(path)}?mode=rw")
+        connection = _connect(f"file:{_quoted(path)}?mode=rw")
+        connection.execute("pragma journal_mode = wal")
+        return connection
     try:
         connection = _connect(f"file:{_quoted(path)}?mode=ro")
         connection.execute("select count(*) from sqlite_master").fetchone()
