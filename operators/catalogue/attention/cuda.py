@@ -32,7 +32,7 @@ BOOK = Book(
             "memory, so that each is fetched once per block and the running maximum is renewed "
             "once per tile instead of once per key",
             Category.MEMORY,
-            applies=narrow,
+            applies=lambda problem: narrow(problem) and positive(problem),
         ),
         Entry(
             "vector_loads",
@@ -66,7 +66,7 @@ BOOK = Book(
             "other in registers",
             Category.COMPUTE,
             requires=("kv_tiles", "vector_loads"),
-            applies=lambda problem: half(problem) and positive(problem),
+            applies=half,
         ),
         Entry(
             "wide_warps",
@@ -88,6 +88,16 @@ BOOK = Book(
             "are multiplied anyway; costs some accuracy",
             Category.PRECISION,
             requires=("tensor_cores", "exp2"),
+        ),
+        Entry(
+            "warpgroups",
+            "multiply with Hopper's warpgroup instructions, which read keys and values straight "
+            "from swizzled shared memory, and let the softmax of one tile run while the tensor "
+            "cores gather the tile before; elsewhere than on Hopper nothing changes",
+            Category.ASYNCHRONY,
+            requires=("tensor_cores", "async_copy", "exp2"),
+            excludes=("wide_warps", "padding", "occupancy"),
+            applies=lambda problem: problem["head"] == problem["head_v"] in (64, 128),
         ),
         Entry(
             "occupancy",

@@ -22,6 +22,15 @@ def deep(problem: Problem) -> bool:
     return bool(tiles < 128 and problem["k"] >= 512)
 
 
+def vectors(problem: Problem) -> bool:
+    """Rows of both matrices are whole 16-byte vectors of halves."""
+    widths = (
+        problem["m" if problem["trans_a"] else "k"],
+        problem["k" if problem["trans_b"] else "n"],
+    )
+    return all(width % 8 == 0 for width in widths)
+
+
 PRECISIONS = ("tf32", "tf32x3", "half_operands", "split_half")
 
 
@@ -112,6 +121,25 @@ BOOK = Book(
             Category.PRECISION,
             requires=("shared_tiles", "vector_loads"),
             excludes=_rivals("split_half"),
+            applies=single,
+        ),
+        Entry(
+            "warpgroups",
+            "multiply with Hopper's warpgroup instructions, which read both operands straight from "
+            "swizzled shared memory and run while the next tiles arrive; elsewhere than on Hopper "
+            "nothing changes",
+            Category.COMPUTE,
+            requires=("tensor_cores", "async_copy"),
+            excludes=("padding", "occupancy", "split_k"),
+            applies=lambda problem: half(problem) and vectors(problem),
+        ),
+        Entry(
+            "split_warpgroups",
+            "take the three half products of split operands with Hopper's warpgroup instructions, "
+            "straight from swizzled shared memory; elsewhere than on Hopper nothing changes",
+            Category.COMPUTE,
+            requires=("split_half", "async_copy"),
+            excludes=("padding", "occupancy", "split_k"),
             applies=single,
         ),
         Entry(

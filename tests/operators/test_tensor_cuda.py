@@ -1,0 +1,217 @@
+"""Matrix products, convolutions and attention in CUDA: every recipe is a kernel.
+
+What needs a GPU (right answers, speed) is checked there; here templates render, ideas change the
+code, and the compiler accepts what they make.
+"""
+
+from __future__ import annotations
+
+import random
+import re
+import shutil
+import subprocess
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cuda_sandbox.kernel import Kernel
+from cuda_sandbox.signature import DTYPES, Role, Signature, TensorSpec
+from operators.catalogue.render import TUNABLE, Recipe, read, render
+from operators.catalogue.shelf import Match, load_book
+
+INCLUDES = ("stddef.h", "stdint.h", "cuda_runtime.h", "cuda_fp16.h", "cuda_bf16.h", "mma.h")
+
+
+@dataclass(frozen=True)
+class Case:
+    """A problem as its family's recogniser answers it, and the tensors that go with it."""
+
+    family: str
+    problem: dict[str, Any]
+    shapes: tuple[tuple[int, ...], ...]
+    out: tuple[int, ...]
+
+    @property
+    def match(self) -> Match:
+        return Match(self.family, "cuda", load_book(self.family, "cuda"), self.problem)
+
+    @property
+    def signature(self) -> Signature:
+        names = ("a", "b", "c")
+        dtype = self.problem["dtype"]
+        given = [
+            TensorSpec(name, dtype, shape, Role.INPUT)
+            for name, shape in zip(names, self.shapes, strict=False)
+        ]
+        return Signature("case", tuple(given), (TensorSpec("out", dtype, self.out, Role.OUTPUT),))
+
+
+def product(
+    m: int, n: int, k: int, dtype: str, *, turned: bool = False, bias: bool = False
+) -> Case:
+    sizes = {"batch": 1, "m": m, "n": n, "k": k, "trans_a": False, "trans_b": turned}
+    names = {"a": "a", "b": "b", "bias": "c" if bias else None, "out": "out", "dtype": dtype}
+    shapes = ((m, k), (n, k) if turned else (k, n), *(((n,),) if bias else ()))
+    return Case("matmul", {**sizes, **names}, shapes, (m, n))
+
+
+def convolution(pooled: bool, dtype: str = "float32", stride: int = 4) -> Case:
+    side = (224 + 4 - 11) // stride + 1
+    problem = {
+        **{"x": "a", "weight": "b", "bias": "c", "out": "out", "dtype": dtype},
+        **{"n": 2, "c": 3, "h": 224, "w": 224, "filters": 96, "kh": 11, "kw": 11},
+        **{"oh": side, "ow": side, "pad_h": 2, "pad_w": 2, "stride_h": stride, "stride_w": stride},
+    }
+    if not pooled:
+        return Case(
+            "conv", problem, ((2, 3, 224, 224), (96, 3, 11, 11), (96,)), (2, 96, side, side)
+        )
+    side = (side - 3) // 2 + 1
+    pool = {
+        "pool_h": 3,
+        "pool_w": 3,
+        "pool_stride_h": 2,
+        "pool_stride_w": 2,
+        "ph": side,
+        "pw": side,
+    }
+    shapes = ((2, 3, 224, 224), (96, 3, 11, 11), (96,))
+    return Case("conv_block", {**problem, **pool}, shapes, (2, 96, side, side))
+
+
+def attention(head: int, dtype: str, causal: bool = False) -> Case:
+    problem = {
+        **{"q": "a", "k": "b", "v": "c", "out": "out", "dtype": dtype, "heads": 3, "q_len": 200},
+        **{"kv_len": 200, "head": head, "head_v": head, "scale": "0.125f", "causal": causal},
+    }
+    return Case("attention", problem, ((3, 200, head),) * 3, (3, 200, head))
+
+
+CASES = {
+    "matmul": product(4096, 4096, 4096, "float32"),
+    "matmul half": product(4096, 4096, 4096, "float16"),
+    "linear": product(100, 130, 2000, "float32", turned=True, bias=True),
+    "uneven half": product(129, 70, 333, "float16"),
+    "conv": convolution(pooled=False),
+    "conv half": convolution(pooled=False, dtype="float16"),
+    "conv of stride 1": convolution(pooled=False, stride=1),
+    "conv block": convolution(pooled=True),
+    "attention": attention(64, "float16"),
+    "causal attention": attention(40, "float16", causal=True),
+    "attention of floats": attention(64, "float32"),
+}
+
+BEST = {
+    "matmul": "padding async_copy block_order split_half",
+    "matmul half": "padding async_copy block_order tensor_cores",
+    "conv": "async_copy vector_patch split_half staged_store",
+    "conv block": "async_copy vector_patch split_half",
+    "attention": "padding async_copy exp2 wide_warps lazy_rescale",
+}
+
+
+def closure(match: Match, keys: Sequence[str]) -> tuple[str, ...]:
+    chosen: tuple[str, ...] = ()
+    for key in keys:
+        chosen = match.book.with_key(chosen, key)
+    return chosen
+
+
+def kernel(case: Case, keys: Sequence[str], values: dict[str, str] | None = None) -> Kernel:
+    return render(case.match, case.signature, Recipe(closure(case.match, keys), values or {}))
+
+
+def code(source: str) -> str:
+    """What the compiler sees: no comments, no white space."""
+    return re.sub(r"\s+", " ", re.sub(r"//[^\n]*", "", source))
+
+
+def prelude(case: Case) -> str:
+    """The part of the task's header that these kernels need."""
+    parameters = [
+        f"{'' if t.role is Role.OUTPUT else 'const '}{DTYPES[t.dtype].spelling['cuda']}* {t.name}"
+        for t in case.signature.tensors
+    ]
+    parameters += ["void* workspace", "cudaStream_t stream"]
+    lines = [f"#include <{name}>" for name in INCLUDES]
+    lines.append(f'extern "C" int launch({", ".join(parameters)});')
+    return "\n".join([*lines, 'extern "C" size_t workspace_bytes(void);', ""])
+
+
+def compile_errors(case: Case, source: str, folder: Path, arch: str) -> str:
+    """The compiler's words where it refuses a kernel; empty where it accepts it."""
+    (folder / "header.h").write_text(prelude(case))
+    (folder / "kernel.cu").write_text(source)
+    target = f"-gencode=arch=compute_{arch},code=sm_{arch}"
+    command = ["nvcc", "-O3", target, "-include", "header.h", "-c", "kernel.cu", "-o", "kernel.o"]
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+    return "" if done.returncode == 0 else done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_every_idea_changes_the_code(name: str) -> None:
+    case = CASES[name]
+    match = case.match
+    keys = match.applicable()
+    assert len(keys) >= 6
+    for key in keys:
+        with_idea = closure(match, [key])
+        without = match.book.without(with_idea, key)
+        assert code(kernel(case, with_idea).source) != code(kernel(case, without).source), key
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_random_recipes_are_read_back_with_their_tunables(name: str) -> None:
+    case, rng = CASES[name], random.Random(name)
+    for _ in range(20):
+        keys = list(case.match.applicable())
+        rng.shuffle(keys)
+        plain = kernel(case, keys[: rng.randrange(len(keys) + 1)])
+        choices = {
+            n: tail.split("tune:")[1].split() for _, n, _, tail in TUNABLE.findall(plain.source)
+        }
+        recipe = read(case.match, plain)
+        assert recipe is not None
+        assert choices
+        values = {n: rng.choice(all_) for n, all_ in choices.items()}
+        tuned = render(case.match, case.signature, Recipe(recipe.keys, values))
+        again = read(case.match, tuned)
+        assert again is not None
+        assert again.keys == recipe.keys
+        assert dict(again.values) == values
+
+
+def test_depth_is_cut_only_where_the_result_is_too_small_to_fill_a_device() -> None:
+    assert "split_k" in CASES["linear"].match.applicable()
+    assert "split_k" not in CASES["matmul"].match.applicable()
+
+
+def test_reduced_precision_is_never_offered_to_half_operands() -> None:
+    for name in ("matmul half", "conv half"):
+        assert not {"tf32", "tf32x3", "split_half"} & set(CASES[name].match.applicable())
+
+
+@pytest.mark.skipif(shutil.which("nvcc") is None, reason="needs nvcc")
+@pytest.mark.parametrize("name", BEST)
+def test_the_best_recipes_compile(name: str, tmp_path: Path) -> None:
+    source = kernel(CASES[name], BEST[name].split()).source
+    assert compile_errors(CASES[name], source, tmp_path, "90a") == ""
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(shutil.which("nvcc") is None, reason="needs nvcc")
+@pytest.mark.parametrize("arch", ["80", "89", "90a"])
+@pytest.mark.parametrize("name", CASES)
+def test_random_recipes_compile(name: str, arch: str, tmp_path: Path) -> None:
+    case, rng = CASES[name], random.Random(f"{name}{arch}")
+    keys = list(case.match.applicable())
+    rng.shuffle(keys)
+    plain = kernel(case, keys)
+    values = {
+        n: rng.choice(t.split("tune:")[1].split()) for _, n, _, t in TUNABLE.findall(plain.source)
+    }
+    source = kernel(case, keys, values).source
+    assert compile_errors(case, source, tmp_path, arch) == ""
