@@ -45,16 +45,24 @@ class Catalogue:
     async def ideate(
         self, brief: Brief, parent: Specimen, tried: Sequence[Tried], count: int, rng: random.Random
     ) -> list[Idea]:
-        """Ideas to add to ``parent`` or to take out of it; neglected categories come first."""
+        """Ideas to add to ``parent`` or to take out of it.
+
+        Neglected categories and what did well elsewhere come first, by chance.
+        """
         book = match(brief.task, brief.language)
         recipe = read(book, parent.kernel) or Recipe()
-        known = {attempt.idea.text for attempt in tried if attempt.here}
-        left = [move for move in step.moves(book, recipe) if move.text not in known]
-        used = Counter(attempt.idea.category for attempt in tried)
+        here = {attempt.idea.text for attempt in tried if attempt.here}
+        left = [move for move in step.moves(book, recipe) if move.text not in here]
+        used = Counter(attempt.idea.category for attempt in tried if attempt.here)
         used.update(book.book.by_key[key].category for key in recipe.keys)
+        promise = {attempt.idea.text: _promise(attempt) for attempt in tried}
         chosen: list[Idea] = []
         while left and len(chosen) < count:
-            odds = [(REMOVAL_WEIGHT if m.removal else 1) / (1 + used[m.category]) for m in left]
+            odds = [
+                (REMOVAL_WEIGHT if move.removal else promise.get(move.text, 1.0))
+                / (1 + used[move.category])
+                for move in left
+            ]
             move = left.pop(rng.choices(range(len(left)), odds)[0])
             used[move.category] += 1
             chosen.append(self._idea(move.text, move.category))
@@ -104,3 +112,8 @@ class Catalogue:
 
     def _idea(self, text: str, category: Category) -> Idea:
         return Idea(text, category, self.name)
+
+
+def _promise(attempt: Tried) -> float:
+    """How much likelier an idea is to be proposed for what it gained on another parent."""
+    return min(max(attempt.gain or 0.0, 0.5), 2.0)
