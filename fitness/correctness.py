@@ -11,7 +11,7 @@ from torch import Tensor
 
 from cuda_sandbox.report import CandidateFailure, Status
 from fitness.evaluation import Demand, Precision, Tier
-from fitness.measure import Errors, errors_of, unravel, worst_element
+from fitness.measure import Errors, errors_of, largest_share, unravel, worst_element
 from fitness.truth import OutputTruth, Truth
 
 
@@ -22,7 +22,9 @@ class Comparison:
     ``error`` is ``max|y-t|/rms(t)``, ``error_l2`` is ``||y-t||/||t||``, the reference's likewise.
     ``tier`` is the strictest whose bounds hold, None if none does. ``fault`` says what no tier
     and no tolerance excuses (NaN, an overflow, a wrong integer). ``worst`` names the worst element
-    where ``tier`` is not fp32. ``allowed`` is fp32's bound on ``error``.
+    where ``tier`` is not fp32. ``allowed`` is fp32's bound on ``error``. ``share`` is the largest
+    ``|y-t| / max(rms(t), |t|)``: what a tolerance is held against, so that it means on heavy tails
+    what ``allclose`` means by it, and still nothing passes that is zero.
     """
 
     content: str
@@ -36,6 +38,7 @@ class Comparison:
     informative: bool = True
     fault: str = ""
     worst: str = ""
+    share: float = 0.0
 
 
 def compare(outputs: Sequence[Tensor], truth: Truth) -> list[Comparison]:
@@ -91,7 +94,7 @@ def _satisfies(found: Comparison, demand: Demand) -> bool:
     if demand.tier is not None:
         return found.tier is not None and found.tier.satisfies(demand.tier)
     assert demand.tolerance is not None
-    return found.error <= demand.tolerance or found.tier is Tier.FP32
+    return found.share <= demand.tolerance or found.tier is Tier.FP32
 
 
 def _complaint(demand: Demand, failed: list[Comparison], precision: Precision) -> str:
@@ -99,7 +102,7 @@ def _complaint(demand: Demand, failed: list[Comparison], precision: Precision) -
     worst = max(failed, key=lambda found: found.error / max(found.allowed, 1e-300))
     element = f"{worst.worst} on {worst.content}"
     if demand.tolerance is not None:
-        return f"error {worst.error:.3g} of rms exceeds tolerance {demand.tolerance:g}: {element}"
+        return f"error {worst.share:.3g} exceeds tolerance {demand.tolerance:g}: {element}"
     reached = f"it reaches {precision.tier}" if precision.tier else "it reaches no tier"
     allowed = f", {demand.tier} allows {worst.allowed:.3g}" if demand.tier is Tier.FP32 else ""
     prefix = "tier" if precision.tier else "wrong"
@@ -138,7 +141,7 @@ def _compare(output: Tensor, true: OutputTruth, content: str) -> Comparison:
     if not found.finite:
         return _faulty(true, content, _element(values, true))
     tier = next((tier for tier in Tier if found.within(true.bounds[tier])), None)
-    worst = "" if tier is Tier.FP32 else _element(values, true)
+    precise = tier is Tier.FP32
     return Comparison(
         content,
         true.name,
@@ -147,7 +150,8 @@ def _compare(output: Tensor, true: OutputTruth, content: str) -> Comparison:
         *_relative(true.reference, true),
         allowed=_relative(true.bounds[Tier.FP32], true)[0],
         informative=true.informative,
-        worst=worst,
+        worst="" if precise else _element(values, true),
+        share=0.0 if precise else _share(values, true),
     )
 
 
@@ -186,6 +190,12 @@ def _relative(found: Errors, true: OutputTruth) -> tuple[float, float]:
     return found.max / true.size.rms, found.l2 / true.size.norm
 
 
+def _share(values: Tensor, true: OutputTruth) -> float:
+    assert true.size is not None
+    rms = true.size.rms or 1.0
+    return largest_share(values, true.values, rms, finite=true.size.finite)
+
+
 def _element(values: Tensor, true: OutputTruth) -> str:
     assert true.size is not None
     index = worst_element(values, true.values, finite=true.size.finite)
@@ -206,14 +216,16 @@ class Quick:
     """What timed calls are compared with: the truth in the outputs' own width, absolute bounds.
 
     ``checks`` are (truth, bound on ``max|y-t|``); bound None means equal to it or to ``other``.
+    ``tolerance`` excuses more where an element itself is large.
     """
 
     checks: tuple[tuple[OutputTruth, float | None], ...]
+    tolerance: float | None
 
 
 def quick(truth: Truth, demand: Demand) -> Quick:
     """Prepare ``truth`` for `quick_check` under ``demand``; keeps no float64 copy of floats."""
-    return Quick(tuple(_narrow(true, demand) for true in truth.outputs))
+    return Quick(tuple(_narrow(true, demand) for true in truth.outputs), demand.tolerance)
 
 
 def _narrow(true: OutputTruth, demand: Demand) -> tuple[OutputTruth, float | None]:
@@ -234,13 +246,13 @@ def _narrow(true: OutputTruth, demand: Demand) -> tuple[OutputTruth, float | Non
 def quick_check(outputs: Sequence[Tensor], expected: Quick) -> str:
     """Empty if ``outputs`` are right, else what is wrong where. One pass, in float32."""
     for output, check in zip(outputs, expected.checks, strict=True):
-        complaint = _quick(output, *check)
+        complaint = _quick(output, *check, expected.tolerance)
         if complaint:
             return complaint
     return ""
 
 
-def _quick(output: Tensor, true: OutputTruth, bound: float | None) -> str:
+def _quick(output: Tensor, true: OutputTruth, bound: float | None, tolerance: float | None) -> str:
     if bound is None:
         return _compare_exactly(output, true, "").fault
     picked = true.ranking.picked(output) if true.ranking else output
@@ -249,6 +261,8 @@ def _quick(output: Tensor, true: OutputTruth, bound: float | None) -> str:
     assert true.size is not None
     gap = _largest_gap(picked, true.values, true.size.finite)
     if gap <= bound:  # False for NaN
+        return ""
+    if tolerance is not None and _share(picked, true) <= tolerance:
         return ""
     return f"{_element(picked, true)} (off by {gap:.3g}, allowed {bound:.3g})"
 

@@ -81,7 +81,12 @@ def describe_here(path: Path) -> TaskDescription:
             if error.__cause__ is None or isinstance(error.__cause__, TaskError):
                 raise  # the file's fault under any reality
             failures.append(error)
-    raise failures[0] if _is_shortage(failures[-1]) else failures[-1]
+    if _is_shortage(failures[-1]):
+        raise TaskError(
+            f"{failures[0]} (on tensors without data; on real ones it needs more than "
+            f"{_REAL_MEMORY >> 30} GiB)"
+        )
+    raise failures[-1]
 
 
 def _limit_memory() -> None:

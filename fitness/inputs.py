@@ -19,6 +19,8 @@ from cuda_sandbox.signature import Role, TensorSpec
 from fitness.domains import Domain, Kind, find_domain
 from fitness.loaded import LoadedTask
 
+_HALF_NORMAL = 6.1e-5  # the smallest float16 with all its bits
+
 Shape = tuple[int, ...]
 Draw = Callable[[Shape, torch.Generator], Tensor]
 
@@ -52,7 +54,7 @@ _RUNGS: Mapping[str, tuple[Draw, ...]] = {
         for mean, deviation in ((1000.0, 0.1), (10.0, 1.0), (1.0, 0.5))
     ),
     "large": tuple(partial(_normal, deviation=size) for size in (1e4, 1e2, 10.0)),
-    "tiny": (partial(_normal, deviation=1e-4),),
+    "tiny": (partial(_normal, deviation=1e-6),),
     "rows": (_rows,),
     "outliers": tuple(partial(_outliers, factor=factor) for factor in (1e3, 30.0)),
 }
@@ -140,7 +142,10 @@ def _structured(drawn: Tensor, domain: Domain) -> Tensor:
 
 def _real(order: _Order) -> Tensor:
     if order.spec.role is Role.INPUT:
-        return order.form(order.spec.shape, order.rng)
+        drawn = order.form(order.spec.shape, order.rng)
+        if order.spec.dtype == "float16" and bool(drawn.abs().max() < _HALF_NORMAL):
+            drawn *= 1e3  # the type has hardly a bit left for smaller numbers
+        return drawn
     return _normal(order.spec.shape, order.rng, order.domain.mean, order.domain.deviation)
 
 

@@ -92,6 +92,15 @@ def errors_of(output: Tensor, truth: Tensor, *, finite: bool = True) -> Errors:
     return Errors(largest, math.sqrt(squares))
 
 
+def largest_share(output: Tensor, truth: Tensor, rms: float, *, finite: bool = True) -> float:
+    """The largest ``|y-t| / max(rms, |t|)``: errors of large elements relative to themselves."""
+    top = torch.zeros((), dtype=torch.float64, device=truth.device)
+    for part, true in _slices(output, truth):
+        share = _gap(part, true, finite).abs_().div_(true.abs().double().clamp_(min=rms))
+        top = torch.maximum(top, share.nan_to_num_(nan=0.0 if not finite else math.inf).amax())
+    return float(top)
+
+
 def worst_element(output: Tensor, truth: Tensor, *, finite: bool = True) -> tuple[int, ...]:
     """Where ``output`` is farthest from ``truth``; the first NaN or infinity, if there is one."""
     best, where, start = -1.0, 0, 0

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 _ROOT = Path(__file__).resolve().parent.parent
 _SOURCES = ("describe", "description", "leaves", "reference", "taskfile", "trace")
-_GRACE_S = 3.0  # between the child's own deadline, which names the line, and ours
+_START_S = 60.0  # for importing torch, before the child's own deadline (which names the line) runs
 
 
 class TaskError(UserError):
@@ -40,8 +40,9 @@ class TaskError(UserError):
 def describe(path: str | Path, deadline_s: float = 60.0) -> TaskDescription:
     """The task in the file at ``path``, without allocating its data.
 
-    A child process does the work within ``deadline_s`` seconds; the answer is kept in the user's
-    cache. Raises TaskError with one clear message if the file is broken or not supported.
+    A child process does the work within ``deadline_s`` seconds, torch's import not counted; the
+    answer is kept in the user's cache. Raises TaskError with one clear message if the file is
+    broken or not supported.
     """
     path = Path(path)
     try:
@@ -126,7 +127,7 @@ def _run_child(path: Path, answer: Path, errors: Path, deadline_s: float) -> int
         ) as child,
     ):
         try:
-            return child.wait(deadline_s + _GRACE_S)
+            return child.wait(deadline_s + _START_S)
         except subprocess.TimeoutExpired:
             return None
 

@@ -5,9 +5,10 @@ that tier has them, at least 4 units in the last place of the output type. As op
 floating-point leaves: inputs, parameters, buffers and states. They are rounded here, in float32
 arithmetic, so that tiers mean the same on every device:
 
-- ``fp32``: as they are, and once more with each float32 operand moved by one unit in its last
-  place: so an honest kernel that sums or scales in another order passes where the problem itself
-  is ill-conditioned (a constant row before a normalisation, large numbers before an exponential).
+- ``fp32``: as they are, and twice more with each float32 operand moved by up to two units in its
+  last place: so an honest kernel that sums or scales in another order passes where the problem
+  itself is ill-conditioned (a constant row before a normalisation, large numbers before an
+  exponential).
 - ``tf32``: rounded to 10 mantissa bits. ``half``: rounded to float16. These bounds never exceed
   half of the truth's size, so that zeros pass nowhere; a tier whose operands overflow on these
   inputs gets the next stricter one's bound.
@@ -33,6 +34,7 @@ from fitness.task import TaskError
 
 _FACTOR = 4.0
 _CAP = 0.5
+_NUDGES = 2  # one may by chance move two neighbours of a softmax the same way
 _INFORMATIVE = 0.04
 _NOTHING = Errors(0.0, 0.0)
 
@@ -213,14 +215,16 @@ def _precision(dtype: torch.dtype, narrow: bool) -> torch.finfo:
 
 def _smallest(precision: torch.finfo) -> float:
     """Below this a kernel may flush to zero: 16-bit types keep their subnormals."""
-    return precision.smallest_subnormal if precision.bits == 16 else precision.tiny
+    return precision.tiny * precision.eps if precision.bits == 16 else precision.tiny
 
 
 def _as_tiers(leaves: Leaves) -> Iterator[tuple[Tier, dict[str, Tensor]]]:
     """Operands as each tier has them; nothing where rounding changes nothing or overflows."""
     if not any(_is_wide(tensor) for tensor in leaves.values()):
         return
-    yield Tier.FP32, {name: _nudged(name, tensor) for name, tensor in leaves.items()}
+    for salt in range(_NUDGES):
+        nudged = {name: _nudged(f"{name}/{salt}", leaf) for name, leaf in leaves.items()}
+        yield Tier.FP32, nudged
     yield Tier.TF32, {name: _rounded(tensor, to_tf32) for name, tensor in leaves.items()}
     halves = {name: _rounded(tensor, to_half) for name, tensor in leaves.items()}
     if all(_same_finiteness(leaves[name], half) for name, half in halves.items()):
@@ -231,15 +235,16 @@ def _is_wide(tensor: Tensor) -> bool:
     return tensor.dtype in (torch.float32, torch.float64)
 
 
-def _nudged(name: str, tensor: Tensor) -> Tensor:
-    """Each value moved by about one unit in its last place, up or down; zeros stay."""
+def _nudged(salt: str, tensor: Tensor) -> Tensor:
+    """Each value moved by up to two units in its last place, up or down; zeros stay."""
     if not _is_wide(tensor):
         return tensor
     rng = torch.Generator(tensor.device)
-    rng.manual_seed(int.from_bytes(hashlib.sha256(name.encode()).digest()[:7], "little"))
-    up = torch.rand(tensor.shape, generator=rng, device=tensor.device) < 0.5
+    rng.manual_seed(int.from_bytes(hashlib.sha256(salt.encode()).digest()[:7], "little"))
+    shift = torch.empty(tensor.shape, dtype=tensor.dtype, device=tensor.device)
     eps = torch.finfo(tensor.dtype).eps
-    return torch.where(up, tensor * (1 + eps), tensor * (1 - eps))
+    shift.uniform_(-2 * eps, 2 * eps, generator=rng).mul_(tensor)
+    return shift.nan_to_num_(0.0, 0.0, 0.0).add_(tensor)
 
 
 def _rounded(tensor: Tensor, how: Callable[[Tensor], Tensor]) -> Tensor:
