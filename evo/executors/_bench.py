@@ -53,12 +53,18 @@ class Bench:
         self._thread = threading.Thread(target=self._work, name=f"judge {post.device}", daemon=True)
         self._thread.start()
 
-    def close(self) -> None:
-        """End the process at once, whatever it is doing."""
+    def stop(self) -> None:
+        """End the process at once, whatever it is doing; ``join`` waits for the rest.
+
+        All benches of a queue are stopped before any is joined: each wakes any one of them.
+        """
         self._closed.set()
         if self._process is not None:
             self._process.kill()
         self._jobs.put(None)
+
+    def join(self) -> None:
+        """Wait until nothing is left of a bench that was stopped."""
         self._thread.join(timeout=10)
 
     def _work(self) -> None:
@@ -111,7 +117,8 @@ class Bench:
     def _start(self) -> None:
         """Start the process and wait until the judge is in its place. Raises JobFailed."""
         ours, theirs = socket.socketpair()
-        self._words.truncate(0)
+        self._words.seek(0)
+        self._words.truncate()
         command = [sys.executable, "-P", "-m", MODULE]
         with theirs:
             self._process = subprocess.Popen(

@@ -84,7 +84,9 @@ class LocalExecutor:
     def close(self) -> None:
         """Kill the judges and what is compiling; jobs that are not done fail."""
         for bench in self._benches:
-            bench.close()
+            bench.stop()
+        for bench in self._benches:
+            bench.join()
         self._compiler.close()
 
 

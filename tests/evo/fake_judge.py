@@ -1,0 +1,50 @@
+"""A judge's process without PyTorch: does what the kernel's source says."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from dataclasses import replace
+from multiprocessing.connection import Connection
+from pathlib import Path
+
+from evo.executors._judge_process import Fault, Order, Ready, die_with
+from fitness.evaluation import Evaluation
+from tests.evo.fakes import timed
+
+
+def answer(order: Order) -> Evaluation | Fault:
+    """``die``, ``die once FILE``, ``fault``, ``pid``, or an accepted kernel."""
+    word, _, rest = order.job.kernel.source.partition(" ")
+    if word == "die" and (not rest or not Path(rest).exists()):
+        Path(rest or os.devnull).touch()
+        print("last words", file=sys.stderr, flush=True)
+        os._exit(3)
+    if word == "fault":
+        return Fault("our own mistake")
+    if word == "sleep":
+        time.sleep(float(rest))
+    names = [rival.source for rival in order.job.rivals]
+    certificate = {"pid": os.getpid(), "purpose": str(order.job.purpose), "rivals": names}
+    return replace(timed(1.0), certificate=certificate)
+
+
+def main() -> None:
+    descriptor, parent = map(int, sys.argv[1:3])
+    die_with(parent)
+    connection = Connection(descriptor)
+    post = connection.recv()
+    if "broken" in post.task_path.name:
+        connection.send(Fault("broken.py:3: the task is broken", fatal=True))
+        return
+    connection.send(Ready("fake"))
+    while True:
+        try:
+            connection.send(answer(connection.recv()))
+        except EOFError:
+            return
+
+
+if __name__ == "__main__":
+    main()
