@@ -18,11 +18,9 @@ from typing import Any
 import pytest
 
 from cuda_sandbox.kernel import Kernel
-from cuda_sandbox.signature import DTYPES, Role, Signature, TensorSpec
+from cuda_sandbox.signature import Role, Signature, TensorSpec
 from operators.catalogue.render import TUNABLE, Recipe, read, render
 from operators.catalogue.shelf import Match, load_book
-
-INCLUDES = ("stddef.h", "stdint.h", "cuda_runtime.h", "cuda_fp16.h", "cuda_bf16.h", "mma.h")
 
 
 @dataclass(frozen=True)
@@ -40,7 +38,7 @@ class Case:
 
     @property
     def signature(self) -> Signature:
-        names = ("a", "b", "c")
+        names = ("q", "k", "v") if self.family == "attention" else ("a", "b", "c")
         dtype = self.problem["dtype"]
         given = [
             TensorSpec(name, dtype, shape, Role.INPUT)
@@ -84,7 +82,7 @@ def convolution(pooled: bool, dtype: str = "float32", stride: int = 4) -> Case:
 
 def attention(head: int, dtype: str, causal: bool = False) -> Case:
     problem = {
-        **{"q": "a", "k": "b", "v": "c", "out": "out", "dtype": dtype, "heads": 3, "q_len": 200},
+        **{"q": "q", "k": "k", "v": "v", "out": "out", "dtype": dtype, "heads": 3, "q_len": 200},
         **{"kv_len": 200, "head": head, "head_v": head, "scale": "0.125f", "causal": causal},
     }
     return Case("attention", problem, ((3, 200, head),) * 3, (3, 200, head))
@@ -105,11 +103,9 @@ CASES = {
 }
 
 BEST = {
-    "matmul": "padding async_copy block_order split_half",
-    "matmul half": "padding async_copy block_order tensor_cores",
-    "conv": "async_copy vector_patch split_half staged_store",
-    "conv block": "async_copy vector_patch split_half",
-    "attention": "padding async_copy exp2 wide_warps lazy_rescale",
+    "matmul": "block_order split_warpgroups",
+    "conv block": "async_copy vector_patch split_half occupancy",
+    "attention": "lazy_rescale warpgroups",
 }
 
 
@@ -129,21 +125,9 @@ def code(source: str) -> str:
     return re.sub(r"\s+", " ", re.sub(r"//[^\n]*", "", source))
 
 
-def prelude(case: Case) -> str:
-    """The part of the task's header that these kernels need."""
-    parameters = [
-        f"{'' if t.role is Role.OUTPUT else 'const '}{DTYPES[t.dtype].spelling['cuda']}* {t.name}"
-        for t in case.signature.tensors
-    ]
-    parameters += ["void* workspace", "cudaStream_t stream"]
-    lines = [f"#include <{name}>" for name in INCLUDES]
-    lines.append(f'extern "C" int launch({", ".join(parameters)});')
-    return "\n".join([*lines, 'extern "C" size_t workspace_bytes(void);', ""])
-
-
 def compile_errors(case: Case, source: str, folder: Path, arch: str) -> str:
     """The compiler's words where it refuses a kernel; empty where it accepts it."""
-    (folder / "header.h").write_text(prelude(case))
+    (folder / "header.h").write_text(case.signature.header("cuda"))
     (folder / "kernel.cu").write_text(source)
     target = f"-gencode=arch=compute_{arch},code=sm_{arch}"
     command = ["nvcc", "-O3", target, "-include", "header.h", "-c", "kernel.cu", "-o", "kernel.o"]
