@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 
@@ -27,7 +28,7 @@ def sanitize(
     inputs: Mapping[str, bytes],
     *,
     threads: int = 2,
-    deadline_s: float = 120.0,
+    deadline_s: float = 60.0,
     cache_dir: Path | None = None,
 ) -> dict[str, str]:
     """The verdict of each sanitizer: ``passed``, ``failed: what``, or ``not run: why``.
@@ -48,10 +49,13 @@ def sanitize(
         _write(folder, backend, kernel, signature, checks, inputs)
         if why := _compile(folder, backend, checks, deadline_s):
             return {name: f"not run: {why}" for run in checks.runs for name in run.names}
-        results: dict[str, str] = {}
-        for run in checks.runs:
-            results |= _run(folder, backend.toolchain(), checks, run, threads, deadline_s)
-        return results
+        tools = backend.toolchain()
+        with ThreadPoolExecutor(len(checks.runs)) as pool:
+            found = [
+                pool.submit(_run, folder, tools, checks, run, threads, deadline_s)
+                for run in checks.runs
+            ]
+        return {name: verdict for run in found for name, verdict in run.result().items()}
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 
@@ -99,9 +103,10 @@ def _run(
         return dict.fromkeys(run.names, f"not run: {run.missing}")
     environment = {**base.environment, **run.environment, "OMP_NUM_THREADS": str(threads)}
     toolchain = replace(base, mounts=(*base.mounts, *checks.mounts), environment=environment)
-    tool = Tool([*run.prefix, "../out/driver"], toolchain, folder, proc=True)
+    log = f"log-{run.names[0]}"  # the tools run side by side
+    tool = Tool([*run.prefix, "../out/driver"], toolchain, folder, proc=True, log=log)
     code = run_tool(tool, deadline_s)
     if code is None:
         return dict.fromkeys(run.names, f"not run: no end within {deadline_s:g} s")
-    wrong = run.verdict(code, read_log(folder))
+    wrong = run.verdict(code, read_log(folder, log))
     return {name: wrong.get(name) or PASSED for name in run.names}

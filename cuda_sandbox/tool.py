@@ -37,6 +37,7 @@ class Tool:
     toolchain: Toolchain
     folder: Path
     proc: bool = False
+    log: str = "log"  # what it prints goes to this file in ``folder``
 
 
 def job_folder(root: Path) -> Path:
@@ -57,10 +58,10 @@ def limited(command: Sequence[str], seconds: float) -> list[str]:
 def run_tool(tool: Tool, deadline_s: float, stop: threading.Event | None = None) -> int | None:
     """The exit code, or None if it was killed (at its deadline, or because ``stop`` was set).
 
-    What it prints is in ``folder/log``.
+    What it prints is in the tool's log file.
     """
     inside = not isolation.namespaces_missing()
-    with (tool.folder / "log").open("wb") as log:
+    with (tool.folder / tool.log).open("wb") as log:
         process = subprocess.Popen(
             [*(_enter(tool) if inside else _confine(tool)), *tool.command],
             stdin=subprocess.DEVNULL,
@@ -73,9 +74,9 @@ def run_tool(tool: Tool, deadline_s: float, stop: threading.Event | None = None)
     return _wait(process, time.monotonic() + deadline_s, stop)
 
 
-def read_log(folder: Path) -> str:
+def read_log(folder: Path, name: str = "log") -> str:
     """What the tool printed, cut at 1 MiB."""
-    with (folder / "log").open("rb") as log:
+    with (folder / name).open("rb") as log:
         return log.read(_LOG_BYTES).decode("utf-8", "replace")
 
 

@@ -7,6 +7,7 @@ import pytest
 
 from cuda_sandbox import reports
 from cuda_sandbox.kernel import Kernel
+from cuda_sandbox.reports import compute_sanitizer
 from cuda_sandbox.sanitizer import sanitize
 from cuda_sandbox.signature import Role, Signature, TensorSpec
 
@@ -86,3 +87,18 @@ def test_compute_sanitizers_report_becomes_one_line() -> None:
     assert reports.compute_sanitizer("memcheck", 0, "") == {}
     broken = reports.compute_sanitizer("memcheck", 1, "Error: no device")
     assert broken["memcheck"] == "not run: compute-sanitizer ended with 1: Error: no device"
+
+
+def test_races_that_racecheck_only_warns_of_are_told_but_do_not_fail():
+    text = "========= RACECHECK SUMMARY: 2 hazards displayed (0 errors, 2 warnings)\n"
+
+    assert compute_sanitizer("racecheck", 99, text) == {"racecheck": "passed with 2 warnings"}
+
+
+def test_races_that_racecheck_calls_errors_fail():
+    text = (
+        "========= Error: Race reported between Write access at k and Read access at k\n"
+        "========= RACECHECK SUMMARY: 1 hazard displayed (1 error, 0 warnings)\n"
+    )
+
+    assert compute_sanitizer("racecheck", 99, text)["racecheck"].startswith("failed: Error: Race")
