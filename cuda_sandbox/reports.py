@@ -35,14 +35,19 @@ def compute_sanitizer(tool: str, code: int, output: str) -> dict[str, str]:
     if harmless := _WARNINGS_ONLY.search(output):
         # Racecheck's own word for what a programmer may mean, such as copies behind a barrier.
         return {tool: f"passed with {harmless[1]}"}
-    noise = ("Target", "ERROR SUMMARY", "RACECHECK SUMMARY")
-    lines = [line for line in _FIRST.findall(output) if not line.startswith(noise)]
-    if code == 99 and lines:
+    if code == 99 and (lines := _findings(output)):
         place = _PLACE.search(output)
         return {tool: "failed: " + _short(lines[0] + (f" at {place[1]}" if place else ""))}
     if code in (97, 98):
         return {tool: f"failed: {_last_words(code, output)}"}
     return {tool: f"not run: compute-sanitizer ended with {code}: {_last_words(code, output)}"}
+
+
+def _findings(output: str) -> list[str]:
+    """The first line of each finding; races before what the tool says of itself."""
+    noise = ("Target", "ERROR SUMMARY", "RACECHECK SUMMARY", "Warning")
+    lines = [line for line in _FIRST.findall(output) if not line.startswith(noise)]
+    return sorted(lines, key=lambda line: not line.startswith("Error: Race"))
 
 
 def _last_words(code: int, output: str) -> str:

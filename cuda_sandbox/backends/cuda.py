@@ -50,7 +50,13 @@ _CUDART = (
     r"|kernelevo_tensor_map_tiled"
 )
 _SYSTEM_FOLDERS = ("/sys/devices/system/cpu", "/sys/devices/system/node")
-_SANITIZERS = ("memcheck", "racecheck", "initcheck", "synccheck")
+# The padding keeps allocations apart: a write past one tensor would be in the next.
+_SANITIZERS: dict[str, tuple[str, ...]] = {
+    "memcheck": ("--padding", "4096"),
+    "racecheck": (),
+    "initcheck": (),
+    "synccheck": (),
+}
 _DEVICES = ("/dev/zero", "/dev/urandom")
 
 
@@ -114,9 +120,8 @@ class Cuda(Backend):
         return Checks((self._nvcc(), *options, *code_for(arch), *flags), self._driver, runs, mounts)
 
     def _check(self, name: str, program: str, missing: str) -> Check:
-        prefix = (program, "--tool", name, "--error-exitcode", "99", "--print-limit", "3")
-        if name == "memcheck":  # or one tensor may begin where another ends
-            prefix = (*prefix, "--padding", "4096")
+        options = ("--error-exitcode", "99", "--print-limit", "3", *_SANITIZERS[name])
+        prefix = (program, "--tool", name, *options)
         folders = "" if missing else search_path(driver.library_mounts())
         environment = {"LD_LIBRARY_PATH": folders, "CUDA_CACHE_DISABLE": "1"}
         verdict = functools.partial(reports.compute_sanitizer, name)

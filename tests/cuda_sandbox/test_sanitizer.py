@@ -71,6 +71,21 @@ def test_inputs_of_a_wrong_size_are_our_mistake(cache) -> None:
         sanitize(Kernel("", "cpp"), SIGNATURE, "native", {"x": b"abc"}, cache_dir=cache)
 
 
+RACES = """\
+========= COMPUTE-SANITIZER
+========= Error: Maximum number of hazards reached
+========= Error: Race reported between Write access at fill(float *)+0xab0 in kernel.cu:141
+=========     and Read access at load(float *)+0x5c0 in kernel.cu:196 [1252903 hazards]
+=========
+========= RACECHECK SUMMARY: 1 hazard displayed (1 error, 0 warnings)
+"""
+
+
+def test_a_race_is_told_before_what_the_tool_says_of_itself() -> None:
+    found = reports.compute_sanitizer("racecheck", 99, RACES)["racecheck"]
+    assert found.startswith("failed: Error: Race reported between Write access at fill(float *)")
+
+
 MEMCHECK = """\
 ========= COMPUTE-SANITIZER
 ========= Invalid __global__ write of size 4 bytes
