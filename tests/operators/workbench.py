@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import hashlib
+import random
 import subprocess
 from collections.abc import Sequence
 from pathlib import Path
@@ -14,9 +15,13 @@ from numpy.typing import NDArray
 from cuda_sandbox.kernel import Kernel
 from cuda_sandbox.signature import Role, Signature, TensorSpec
 from fitness.description import Node, TaskDescription
+from operators.catalogue.shelf import Match
 
-FLAGS = ("-std=c++20", "-O3", "-march=native", "-fopenmp", "-shared", "-fPIC", "-Wall", "-Wno-unknown-pragmas")
-NUMPY = {"float32": np.float32, "float16": np.float16, "int64": np.int64, "bool": np.bool_}
+# -O1 halves the time to compile; what the sandbox uses else
+FLAGS = ("-std=c++20", "-O1", "-march=native", "-fopenmp", "-shared", "-fPIC")
+NUMPY = {"float32": np.float32, "float16": np.float16, "int64": np.int64}
+
+Array = NDArray[np.generic]
 
 
 def ref(name: str) -> dict[str, str]:
@@ -37,21 +42,36 @@ def task(
     return TaskDescription(name, "", Signature(name, tuple(arguments), (out,)), graph)
 
 
+def covering_sets(match: Match, rng: random.Random) -> list[tuple[str, ...]]:
+    """Random sets of ideas that go together, so many that each idea is in one of them."""
+    open_ = set(match.applicable())
+    sets: list[tuple[str, ...]] = [()]
+    while open_:
+        first = rng.choice(sorted(open_))
+        others = sorted(match.applicable())
+        rng.shuffle(others)
+        keys = match.book.joined((*match.book.with_key((), first), *others))
+        assert first in keys
+        sets.append(keys)
+        open_ -= set(keys)
+    return sets
+
+
 def build(kernel: Kernel, signature: Signature, folder: Path) -> ctypes.CDLL:
     """The kernel as a loaded library. Raises AssertionError with the compiler's words."""
     header = signature.header("cpp")
-    stem = hashlib.sha256((header + kernel.source).encode()).hexdigest()[:16]
-    (folder / f"{stem}.h").write_text(header)
-    (folder / f"{stem}.cpp").write_text(kernel.source)
-    command = ["g++", *FLAGS, *kernel.flags, "-include", f"{folder / stem}.h", f"{folder / stem}.cpp"]
+    stem = folder / hashlib.sha256((header + kernel.source).encode()).hexdigest()[:16]
+    Path(f"{stem}.h").write_text(header)
+    Path(f"{stem}.cpp").write_text(kernel.source)
+    command = ["g++", *FLAGS, *kernel.flags, "-include", f"{stem}.h", f"{stem}.cpp"]
     done = subprocess.run(
-        [*command, "-o", f"{folder / stem}.so"], capture_output=True, text=True, check=False
+        [*command, "-o", f"{stem}.so"], capture_output=True, text=True, check=False
     )
     assert done.returncode == 0, f"{done.stderr}\n{kernel.source}"
-    return ctypes.CDLL(f"{folder / stem}.so")
+    return ctypes.CDLL(f"{stem}.so")
 
 
-def aligned(array: NDArray[np.generic]) -> NDArray[np.generic]:
+def aligned(array: Array) -> Array:
     """A copy whose first byte is on a 256-byte boundary, as the interface promises."""
     raw = np.empty(array.nbytes + 256, np.uint8)
     start = -raw.ctypes.data % 256
@@ -60,14 +80,12 @@ def aligned(array: NDArray[np.generic]) -> NDArray[np.generic]:
     return copy
 
 
-def call(
-    library: ctypes.CDLL, signature: Signature, inputs: Sequence[NDArray[np.generic]]
-) -> list[NDArray[np.generic]]:
-    """The outputs of one launch on the inputs, in the signature's order; outputs start as NaN."""
+def call(library: ctypes.CDLL, signature: Signature, inputs: Sequence[Array]) -> list[Array]:
+    """The outputs of one launch, in the signature's order; they and the workspace start as NaN."""
     tensors = [aligned(np.ascontiguousarray(array)) for array in inputs]
     outputs = []
     for spec in signature.outputs:
-        poison = np.full(max(spec.nbytes, 1), 0xFF, np.uint8)[: spec.nbytes]
+        poison = np.full(spec.nbytes, 0xFF, np.uint8)
         outputs.append(aligned(poison.view(NUMPY[spec.dtype]).reshape(spec.shape)))
     size = 0
     if hasattr(library, "workspace_bytes"):
@@ -79,4 +97,4 @@ def call(
     return outputs
 
 
-__all__ = ["NUMPY", "build", "call", "ref", "task"]
+__all__ = ["NUMPY", "aligned", "build", "call", "covering_sets", "ref", "task"]
