@@ -83,13 +83,6 @@ BOOK = Book(
             requires=("tensor_cores",),
         ),
         Entry(
-            "half_exp",
-            "compute the exponentials two at a time in half precision, in which the probabilities "
-            "are multiplied anyway; costs some accuracy",
-            Category.PRECISION,
-            requires=("tensor_cores", "exp2"),
-        ),
-        Entry(
             "warpgroups",
             "multiply with Hopper's warpgroup instructions, which read keys and values straight "
             "from swizzled shared memory, and let the softmax of one tile run while the tensor "

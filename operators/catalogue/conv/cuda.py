@@ -8,6 +8,9 @@ from operators.idea import Category
 # Bytes of shared memory that the smallest patch may take on any chip.
 SMALLEST_PATCH = 32 * 1024
 
+# Outputs of the convolution below one row of pooled ones, for 48 filters, that have room there.
+MOST_POSITIONS = 450
+
 
 def single(problem: Problem) -> bool:
     """Operands in float32, where the question of precision arises."""
@@ -20,12 +23,12 @@ def half(problem: Problem) -> bool:
 
 
 def fits(problem: Problem) -> bool:
-    """One channel of the input below a minimal tile of outputs fits into shared memory."""
+    """One channel of the input below a minimal tile of outputs and the tile itself fit into shared memory."""
     rows = problem.get("pool_h", 1)
     cols = max(64, problem.get("pool_w", 1))
     height = (rows - 1) * problem["stride_h"] + problem["kh"]
     width = (cols - 1) * problem["stride_w"] + problem["kw"] + 7
-    return bool(4 * height * width <= SMALLEST_PATCH)
+    return bool(4 * height * width <= SMALLEST_PATCH and rows * cols <= MOST_POSITIONS)
 
 
 def strided(problem: Problem) -> bool:
