@@ -42,7 +42,7 @@ mean. Ideas that give up precision are welcome where a task's tier allows it: sa
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -118,15 +118,13 @@ class Book:
                 left = self.without(left, other)
         return left
 
-    def joined(self, keys: tuple[str, ...]) -> tuple[str, ...]:
-        """As many of ``keys`` as go together; earlier ones win."""
+    def joined(self, keys: Iterable[str]) -> tuple[str, ...]:
+        """As many of ``keys`` as go together, with what they require; earlier ones win."""
         chosen: tuple[str, ...] = ()
         for key in keys:
-            if key not in chosen and not any(self.clash(key, other) for other in chosen):
-                chosen = (*chosen, key)
-        for key in chosen:
-            if key in chosen and not set(self.by_key[key].requires) <= set(chosen):
-                chosen = self.without(chosen, key)
+            new = tuple(k for k in self.with_key((), key) if k not in chosen)
+            if not any(self.clash(one, other) for one in new for other in chosen):
+                chosen += new
         return chosen
 
 
