@@ -1,9 +1,10 @@
 """Engine and store alone: an instant author, instant verdicts, kernels of about 3 kB.
 
-    python benchmarks/engine.py [--candidates 10000]
+    python benchmarks/engine.py [--candidates 10000] [--save engine]
 
-Prints ms per candidate around the 100th, 1,000th and 10,000th, bytes on disk per candidate (all,
-and beyond sources, prompts and replies), and the peak memory of the controller.
+Prints ms per candidate around the 100th, 1,000th and 10,000th (elapsed, and the processor's share,
+which other work on the machine moves less), bytes on disk per candidate (all, and beyond sources,
+prompts and replies), and the peak memory of the controller.
 """
 
 # ruff: noqa: ARG002  # the fakes answer without looking at what they are asked
@@ -11,6 +12,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import os
 import random
 import resource
 import sqlite3
@@ -21,6 +23,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from common import processor, publish, report, versions
 
 from cuda_sandbox.kernel import Kernel
 from cuda_sandbox.report import Resources, Status
@@ -35,9 +39,6 @@ from tests.evo.fakes import IDEAS, FakeAuthor, FakeExecutor, Sitting, configurat
 LINE = "    acc[{n}] = fmaf(x[row * X_D1 + lane + {n} * 32], scale, acc[{n}]);  // term {n}"
 BODY = "\n".join(LINE.format(n=n) for n in range(36))
 TUNABLES = "#define TILE 64  // tune: 8 16 32 64 128\n#define ROWS 1  // tune: 1 2 4\n"
-
-
-CLOCK = time.perf_counter
 
 
 class InstantAuthor(FakeAuthor):
@@ -101,15 +102,17 @@ class Clock(Watch):
     """Notes when each candidate had its verdict."""
 
     def __init__(self) -> None:
-        self.ticks = [CLOCK()]
+        self.ticks = [(time.perf_counter(), time.process_time())]
 
     def judged(self, individual: Individual) -> None:
-        self.ticks.append(CLOCK())
+        self.ticks.append((time.perf_counter(), time.process_time()))
 
-    def ms_per_candidate(self, around: int) -> float:
-        """Mean over the last tenth (at least 100) before candidate ``around``."""
+    def ms_per_candidate(self, around: int) -> tuple[float, float]:
+        """Wall clock and processor time, mean over the last tenth (at least 100) before it."""
         window = max(100, around // 10)
-        return 1e3 * (self.ticks[around] - self.ticks[around - window]) / window
+        pairs = zip(self.ticks[around], self.ticks[around - window], strict=True)
+        wall, busy = (1e3 * (after - before) / window for after, before in pairs)
+        return wall, busy
 
 
 def bytes_per_candidate(file: Path, candidates: int) -> tuple[float, float]:
@@ -123,7 +126,9 @@ def bytes_per_candidate(file: Path, candidates: int) -> tuple[float, float]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--candidates", type=int, default=10_000)
-    candidates = parser.parse_args().candidates
+    parser.add_argument("--save", metavar="NAME", help="write benchmarks/results/NAME.md")
+    options = parser.parse_args()
+    candidates = options.candidates
     config = configuration(
         population={"size": 16},
         budget={"generations": None, "hours": None, "evaluations": candidates},
@@ -135,12 +140,19 @@ def main() -> None:
         asyncio.run(sitting.engine(recorder).run())
         recorder.close()
         on_disk, beyond = bytes_per_candidate(Path(folder) / "run.sqlite", len(clock.ticks) - 1)
+    rows = []
     for around in (100, 1_000, 10_000):
         if around < len(clock.ticks):
-            print(f"{around:>6} candidates  {clock.ms_per_candidate(around):.2f} ms each")
-    print(f"disk    {on_disk:.0f} bytes a candidate, {beyond:.0f} beyond its texts")
+            wall, busy = clock.ms_per_candidate(around)
+            figures = f"{wall:.2f} ms, {busy:.2f} ms of it computing"
+            rows.append((f"a candidate, around number {around}", figures))
+    rows.append(("disk for a candidate", f"{on_disk:.0f} bytes, {beyond:.0f} beyond its texts"))
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-    print(f"memory  {peak:.0f} MB at its peak")
+    rows.append(("the controller's peak memory", f"{peak:.0f} MB"))
+    load = f"{os.getloadavg()[0]:.1f} (1 minute)"
+    facts = {"device": processor(), "versions": versions("deap", "pydantic"), "load": load}
+    title = "Engine and store with an instant author and instant verdicts"
+    publish(report(title, rows, facts), options.save)
 
 
 if __name__ == "__main__":

@@ -87,18 +87,17 @@ def _facts(store: object, name: str, busy: bool) -> Row:
 
 
 def _print(rows: list[Row]) -> None:
-    from rich.console import Console
-    from rich.table import Table
+    """A plain table, as wide as it needs to be: it is read in terminals and in pipes."""
+    heads = ("run", "state", "task", "best", "ms", "%", "generations", "evaluations", "device")
+    table = [heads, *(_cells(row) for row in rows)]
+    widths = [max(len(line[column]) for line in table) for column in range(len(heads))]
+    for line in table:
+        cells = (cell.ljust(width) for cell, width in zip(line, widths, strict=True))
+        click.echo("  ".join(cells).rstrip())
 
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    for column in ("run", "state", "task", "best", "ms"):
-        table.add_column(column, no_wrap=True)
-    for column in ("%", "generations", "evaluations"):
-        table.add_column(column, justify="right")
-    table.add_column("device")
-    for row in rows:
-        ms = "" if row.ms is None else f"{row.ms:.4g}"
-        share = "" if row.percent is None else f"{row.percent:.1f} of {row.baseline}"
-        counts = (str(row.generations), str(row.evaluations))
-        table.add_row(row.name, row.state, row.task, row.best or "", ms, share, *counts, row.device)
-    Console(highlight=False, soft_wrap=True).print(table)
+
+def _cells(row: Row) -> tuple[str, ...]:
+    ms = "" if row.ms is None else f"{row.ms:.4g}"
+    share = "" if row.percent is None else f"{row.percent:.1f} of {row.baseline}"
+    counts = (str(row.generations), str(row.evaluations))
+    return (row.name, row.state, row.task, row.best or "", ms, share, *counts, row.device)
