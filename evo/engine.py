@@ -51,7 +51,7 @@ class Engine:
         self._watch = watch
         self._docket = Docket(executor, recorder, self.budget)
         self._hardware = executor.hardware
-        memory = Memory(recorder, executor.hardware)
+        memory = Memory(recorder)
         studio = Studio(brief, staff, recorder, memory, self.budget)
         self.world = World(
             config,

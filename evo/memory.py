@@ -27,11 +27,12 @@ _TRIED = """
 select d.text, d.category, d.author, i.island, i.generation, e.status, e.speedup, f.speedup,
        case when e.status in ('ok', 'hack') then null else e.record end
 from individuals i join ideas d on d.id = i.idea join kernels k on k.id = i.kernel
-     join evaluations e on e.digest = k.digest and e.hardware = :hardware and e.purpose = 'search'
+     join evaluations e on e.seq = (
+         select max(seq) from evaluations where digest = k.digest and purpose = 'search')
      left join parents p on p.child = i.seq and p.place = 0
      left join individuals m on m.seq = p.parent left join kernels l on l.id = m.kernel
-     left join evaluations f
-         on f.digest = l.digest and f.hardware = :hardware and f.purpose = 'search'
+     left join evaluations f on f.seq = (
+         select max(seq) from evaluations where digest = l.digest and purpose = 'search')
 """
 _HERE = """
 where i.seq in (select child from parents where parent =
@@ -54,9 +55,8 @@ class Memory:
     islands happen to be.
     """
 
-    def __init__(self, store: Store, hardware: str) -> None:
+    def __init__(self, store: Store) -> None:
         self._store = store
-        self._hardware = hardware
 
     def specimen(self, individual: Individual) -> Specimen:
         """An individual as authors see it; it must have been judged."""
@@ -72,7 +72,7 @@ class Memory:
 
     def tried(self, parent: str, horizon: tuple[int, ...]) -> tuple[Tried, ...]:
         """Ideas tried on ``parent``, then the latest of elsewhere, each with its best outcome."""
-        values = {"hardware": self._hardware, "parent": parent, "limit": LIMIT}
+        values = {"parent": parent, "limit": LIMIT}
         here = [
             row for row in self._store.rows(_TRIED + _HERE, values) if row[4] <= horizon[row[3]]
         ]

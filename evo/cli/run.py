@@ -49,13 +49,16 @@ def _sit(planned: Plan) -> None:
 
     from evo.progress import Progress
     from evo.sitting import Stopped, run
+    from evo.store import FILE
 
     name, baseline = planned.folder.name, planned.config.fitness.baseline
     try:
         with Progress(name, baseline, Console(stderr=True, highlight=False)) as progress:
             run(planned, progress, _local)
     except Stopped as stop:
-        click.echo(f"stopped; go on with: kernelevo run {name}", err=True)
+        begun = (planned.folder / FILE).exists()
+        onwards = f"go on with: kernelevo run {name}" if begun else "before its first kernel"
+        click.echo(f"stopped; {onwards}", err=True)
         raise click.exceptions.Exit(stop.exit_code) from None
 
 
