@@ -14,7 +14,9 @@ TICKETS = 2**20
 
 
 def _long(problem: Problem) -> bool:
-    return bool(problem["cols"] >= 4096)
+    """Whether there are too few reductions to fill a chip, and each is worth cutting up."""
+    results = rows(problem) * int(problem["inner"])
+    return bool(problem["cols"] >= 4096 and results <= (2**17 if columns(problem) else 1024))
 
 
 def _serves(problem: Problem) -> bool:
