@@ -11,8 +11,9 @@ import json
 import math
 import resource
 import sys
+import time
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,11 +27,13 @@ from cuda_sandbox.signature import Role, Signature
 from fitness.description import Node, TaskDescription, to_json
 from fitness.leaves import Leaf, dtype_name
 from fitness.reference import Reference, output_leaves
+from fitness.rnn import unrolled_at_once
 from fitness.task import TaskError
 from fitness.taskfile import TaskFile
-from fitness.trace import count_flops, trace
+from fitness.trace import FlopCount, trace
 
 _REAL_MEMORY = 4 << 30  # bytes that a file which reads values may allocate
+_PATIENCE_S = 6.0  # one call that takes longer is not repeated for mere remarks
 _INT32 = range(-(2**31), 2**31)
 _HOUSEKEEPING = frozenset({"training", "call_super_init", "dump_patches"})
 
@@ -56,7 +59,7 @@ class Reality:
             leaves = {leaf.name: leaf.tensor.contiguous() for leaf in reference.leaves}
             return _describe(file, reference, leaves)
         leaves = {leaf.name: _fake(mode, leaf.tensor) for leaf in reference.leaves}
-        with mode:
+        with mode, unrolled_at_once():
             return _describe(file, reference, leaves)
 
 
@@ -149,42 +152,50 @@ def _look(values: Any) -> tuple[list[Any], list[torch.Size]]:
 def _describe(
     file: TaskFile, reference: Reference, leaves: Mapping[str, Tensor]
 ) -> TaskDescription:
-    outputs = reference.run(leaves)
+    started = time.monotonic()
+    with FlopCount() as count:
+        outputs = reference.run(leaves)
+    seconds = time.monotonic() - started
     try:
         named = output_leaves(reference, outputs)
     except TaskError as error:
         raise TaskError(f"{file.path}: {error}") from error
-    remarks = _remarks(reference, outputs, leaves)
-    graph, trouble = _graph(file, reference, leaves)
+    remarks = _remarks(reference)
+    if seconds < _PATIENCE_S:
+        remarks += _narrow_truth(reference, outputs, leaves)
+    graph, trouble = _graph(file, reference, leaves, seconds)
     return TaskDescription(
         name=file.path.stem,
         source=file.path.read_text(),
         signature=_signature(file, reference, named),
         graph=graph,
-        flops=_attempt(lambda: count_flops(reference, leaves)),
+        flops=count.flops if count.known else None,
         remarks=(*remarks, *trouble),
     )
 
 
 def _graph(
-    file: TaskFile, reference: Reference, leaves: Mapping[str, Tensor]
+    file: TaskFile, reference: Reference, leaves: Mapping[str, Tensor], seconds: float
 ) -> tuple[tuple[Node, ...], tuple[str, ...]]:
-    """The traced graph, or nothing and the reason. Raises TaskError if the reference is random."""
+    """The traced graph, or nothing and the reason. Raises TaskError if the reference is random.
+
+    ``seconds`` is what one call takes.
+    """
+    if seconds > 2 * _PATIENCE_S:
+        return (), (f"not traced: one call on tensors without data takes {seconds:.0f} s already",)
     try:
         return trace(reference, leaves), ()
     except TaskError as error:
         if error.__cause__ is None:
             raise TaskError(f"{file.path}: {error}") from error
-        return (), (f"forward cannot be traced: {error}",)
+        return (), (_untraceable(error.__cause__),)
     except Exception as error:  # noqa: BLE001  # torch's tracer fails in many ways
-        return (), (f"forward cannot be traced: {type(error).__name__}: {error}",)
+        return (), (_untraceable(error),)
 
 
-def _attempt(count: Callable[[], int | None]) -> int | None:
-    try:
-        return count()
-    except Exception:  # noqa: BLE001  # a count that fails is no count, and is said as None
-        return None
+def _untraceable(error: BaseException) -> str:
+    text = str(error).partition("\n")[0]
+    return f"forward cannot be traced: {type(error).__name__}: {text[:200]}"
 
 
 def _signature(file: TaskFile, reference: Reference, outputs: tuple[Leaf, ...]) -> Signature:
@@ -247,9 +258,7 @@ def _brief(value: Any) -> str:
     return text if len(text) <= 80 else f"{text[:77]}..."
 
 
-def _remarks(
-    reference: Reference, outputs: tuple[Tensor, ...], leaves: Mapping[str, Tensor]
-) -> list[str]:
+def _remarks(reference: Reference) -> list[str]:
     """What a user should know of how the task is judged."""
     changed = reference.changed or frozenset()
     arguments = reference.arguments
@@ -272,8 +281,12 @@ def _remarks(
         (list(arguments.strided), "strided inputs ({}) are contiguous for both sides"),
         (_idle_dropouts(reference.model), "dropout with p = 0 ({}) does nothing"),
     ]
-    remarks = [text.format(", ".join(names)) for names, text in said if names]
-    return [*remarks, *_narrow_truth(reference, outputs, leaves)]
+    return [text.format(_listed(names)) for names, text in said if names]
+
+
+def _listed(names: list[str]) -> str:
+    rest = f" and {len(names) - 3} more" if len(names) > 3 else ""
+    return f"{', '.join(names[:3])}{rest}"
 
 
 def _idle_dropouts(model: nn.Module) -> list[str]:

@@ -41,7 +41,7 @@ class LoadedTask:
     ) -> LoadedTask:
         """Run the file at ``path``. Raises TaskError, also if it no longer fits ``description``."""
         place = torch.device(device)
-        file = TaskFile.read(path)
+        file = TaskFile.read(path, place)
         model = _model(file, place, seed)
         reference = Reference(file, model, _inputs(file, place, _OWN_SEED))
         task = cls(reference, description, place)

@@ -37,6 +37,7 @@ class Reference:
         except TaskError as error:
             raise TaskError(f"{file.path}: {error}") from error
         self.leaves = collector.leaves()
+        self._elsewhere = file.elsewhere
         self._roles = {leaf.name: leaf.role for leaf in self.leaves}
         self.changed: frozenset[str] | None = None  # inputs that forward writes to; None: unknown
 
@@ -72,6 +73,7 @@ class Reference:
         arguments = filled(self.arguments.tree, tensors)
         with (
             blamed(self.file.path, "forward"),
+            self._elsewhere,
             torch.no_grad(),
             installed(self.model, self.sites, tensors),
         ):

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from fitness.loaded import LoadedTask
 
 _ROOT = Path(__file__).resolve().parent.parent
-_SOURCES = ("describe", "description", "leaves", "reference", "taskfile", "trace")
+_SOURCES = ("describe", "description", "leaves", "reference", "rnn", "taskfile", "trace")
 _START_S = 60.0  # for importing torch, before the child's own deadline (which names the line) runs
 
 

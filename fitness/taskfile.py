@@ -19,6 +19,7 @@ from typing import Any
 
 import torch
 from torch import nn
+from torch.overrides import TorchFunctionMode
 
 from fitness.task import TaskError
 
@@ -40,6 +41,27 @@ def seeded(seed: int) -> Iterator[None]:
             random.setstate(python_state)
             if numpy:
                 numpy.random.set_state(numpy_state)
+
+
+class Elsewhere(TorchFunctionMode):
+    """Whoever asks for a CUDA device gets ``device``: some files name one in get_inputs()."""
+
+    def __init__(self, device: torch.device) -> None:
+        super().__init__()
+        self.device = device
+
+    def __torch_function__(
+        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Any = None
+    ) -> Any:
+        if func is torch.Tensor.cuda:
+            return args[0].to(self.device)
+        given = {key: self._moved(value) for key, value in (kwargs or {}).items()}
+        return func(*(self._moved(value) for value in args), **given)
+
+    def _moved(self, value: Any) -> Any:
+        named = isinstance(value, str) and value.partition(":")[0] == "cuda"
+        meant = isinstance(value, torch.device) and value.type == "cuda"
+        return self.device if named or meant else value
 
 
 @contextlib.contextmanager
@@ -78,11 +100,17 @@ class TaskFile:
 
     path: Path
     module: ModuleType
+    device: torch.device
 
     @classmethod
-    def read(cls, path: Path) -> TaskFile:
-        """Run the file. Raises TaskError if that fails or it is no task."""
-        module = _execute(path)
+    def read(cls, path: Path, device: torch.device | None = None) -> TaskFile:
+        """Run the file. Raises TaskError if that fails or it is no task.
+
+        Where the file asks for a CUDA device, it gets ``device`` (the CPU, if None).
+        """
+        place = device or torch.device("cpu")
+        with Elsewhere(place):
+            module = _execute(path)
         model = getattr(module, "Model", None)
         if not (isinstance(model, type) and issubclass(model, nn.Module)):
             raise TaskError(f"{path}: has no class `Model(nn.Module)`, the reference to beat")
@@ -90,18 +118,24 @@ class TaskFile:
             raise TaskError(
                 f"{path}: has no function `get_inputs()`, which returns forward's inputs"
             )
-        return cls(path, module)
+        return cls(path, module, place)
+
+    @property
+    def elsewhere(self) -> contextlib.AbstractContextManager[object]:
+        """What forward is to run in: nothing, unless it might name another device."""
+        moved = self.device.type != "cuda" and "cuda" in self.path.read_text()
+        return Elsewhere(self.device) if moved else contextlib.nullcontext()
 
     def build(self, seed: int) -> nn.Module:
         """A model with weights drawn with ``seed``. Raises TaskError."""
         args, kwargs = self.init_arguments()
-        with blamed(self.path, "the constructor of Model"), seeded(seed):
+        with blamed(self.path, "the constructor of Model"), seeded(seed), Elsewhere(self.device):
             model: nn.Module = self.module.Model(*args, **kwargs)
         return model
 
     def inputs(self, seed: int) -> tuple[Any, ...]:
         """What ``get_inputs()`` returns under ``seed``. Raises TaskError."""
-        with blamed(self.path, "get_inputs()"), seeded(seed):
+        with blamed(self.path, "get_inputs()"), seeded(seed), Elsewhere(self.device):
             values = self.module.get_inputs()
         if isinstance(values, torch.Tensor):
             return (values,)

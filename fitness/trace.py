@@ -49,18 +49,14 @@ def trace(reference: Reference, leaves: Mapping[str, Tensor]) -> tuple[Node, ...
     return _Writer(module, names, roles).nodes()
 
 
-def count_flops(reference: Reference, leaves: Mapping[str, Tensor]) -> int | None:
-    """Operations of one call, multiply and add apart; None where an operation hides its work.
+class FlopCount(TorchDispatchMode):
+    """Counts the operations that run inside it, multiply and add apart.
 
     Contractions by their shapes; normalisations a few per element; any other arithmetic one per
-    element of the larger of its operands and results.
+    element of the larger of its operands and results. ``known`` is False where an operation hides
+    its work.
     """
-    with _Count() as count:
-        reference.run(leaves)
-    return count.flops if count.known else None
 
-
-class _Count(TorchDispatchMode):
     def __init__(self) -> None:
         super().__init__()  # type: ignore[no-untyped-call]  # torch has no types here
         self.flops = 0
