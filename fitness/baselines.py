@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import torch
 
 from cuda_sandbox.cache import cache_dir
-from fitness.evaluation import Baseline, Interval, Tier
+from fitness.evaluation import Baseline, Interval, Precision, Tier
 from fitness.hardware import device_name, write_json
 from fitness.reference import exact
 from fitness.stopwatch import Stopwatch
@@ -112,6 +112,13 @@ class Baselines:
                 self._measure(mode)
         return {mode: found for mode, found in self.known().items() if mode in modes}
 
+    def keep_faster(self, found: dict[str, Baseline]) -> None:
+        """Keep what PyTorch reached in a later sitting where it is faster than what is known."""
+        known = self.known()
+        for mode, again in found.items():
+            if mode in known and again.time_ms.median < known[mode].time_ms.median:
+                write_json(self._path(mode), asdict(again))
+
     @contextlib.contextmanager
     def ready(self, mode: str) -> Iterator[Callable[[], float]]:
         """A call that times PyTorch once in ``mode`` (ms), for interleaving with kernels."""
@@ -155,3 +162,17 @@ def strongest(baselines: dict[str, Baseline], tier: Tier | None) -> Baseline | N
         if tier is None or found.tier is None or found.tier.satisfies(tier)
     ]
     return min(fit, key=lambda found: found.time_ms.median, default=None)
+
+
+def speedups(
+    baselines: dict[str, Baseline], time_ms: Interval | None, precision: Precision | None
+) -> dict[str, float]:
+    """Baseline time / kernel time for eager, graph, compile and the best of the same precision."""
+    if time_ms is None:
+        return {}
+    fastest = strongest(baselines, precision.tier if precision else None)
+    named = ("eager", "graph", "compile")
+    chosen = {mode: baselines[mode] for mode in named if mode in baselines}
+    if fastest:
+        chosen["best"] = fastest
+    return {name: found.time_ms.median / time_ms.median for name, found in chosen.items()}

@@ -16,6 +16,7 @@ from cuda_sandbox.kernel import Kernel
 from cuda_sandbox.report import CandidateFailure, CompileReport, Status
 from cuda_sandbox.sanitizer import sanitize
 from cuda_sandbox.slot import timing_slot
+from fitness.baselines import Baselines, speedups
 from fitness.contents import Bank, Content
 from fitness.evaluation import Evaluation, Interval
 from fitness.hardware import throttling
@@ -48,7 +49,7 @@ def certify(judge: Judge, candidate: Compiled, rivals: Mapping[str, Compiled]) -
         return dataclasses.replace(
             first, status=failure.status, reason=f"certification: {failure.reason}"
         )
-    return _with_figures(first, certificate)
+    return _with_figures(first, certificate, judge.baselines)
 
 
 class _Certification:
@@ -153,15 +154,22 @@ def environment(judge: Judge) -> dict[str, Any]:
     }
 
 
-def _with_figures(first: Evaluation, certificate: dict[str, Any]) -> Evaluation:
-    """The evaluation with the sitting's medians in place of those taken one after the other."""
-    figures = certificate["figures"]
-    ratios = {name: value["median"] for name, value in figures["speedup"].items()}
-    speedup = {name: ratios.get(name, value) for name, value in first.speedup.items()}
+def _with_figures(
+    first: Evaluation, certificate: dict[str, Any], baselines: Baselines
+) -> Evaluation:
+    """The evaluation with the sitting's figures in place of those taken one after the other."""
+    times = {name: Interval(**value) for name, value in certificate["figures"]["time_ms"].items()}
+    found = {
+        mode: dataclasses.replace(known, time_ms=times[mode])
+        for mode, known in first.baselines.items()
+        if mode in times
+    }
+    baselines.keep_faster(found)
     return dataclasses.replace(
         first,
-        time_ms=Interval(**figures["time_ms"]["kernel"]),
-        speedup=speedup,
+        time_ms=times["kernel"],
+        baselines=found,
+        speedup=speedups(found, times["kernel"], first.precision),
         certificate=certificate,
     )
 

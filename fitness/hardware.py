@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import platform
 import subprocess
 import time
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, astuple, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -33,6 +34,11 @@ class Ceilings:
     fp32: float
     tf32: float | None = None
     half: float | None = None
+
+    def or_better(self, other: Ceilings) -> Ceilings:
+        """The better of each."""
+        pairs = zip(astuple(self), astuple(other), strict=True)
+        return Ceilings(*(mine if theirs is None else max(mine, theirs) for mine, theirs in pairs))
 
     def fastest(self, tier: Tier) -> tuple[str, float]:
         """Name and FLOP/s of the fastest unit that can reach ``tier``."""
@@ -197,14 +203,18 @@ def measure_ceilings(device: torch.device) -> Ceilings:
 
 
 def ceilings(device: torch.device, threads: int) -> Ceilings:
-    """The device's ceilings, measured once per device, thread count and torch version."""
+    """The device's ceilings: measured now, or earlier on the same device if faster then.
+
+    Kept per device, thread count and torch version in the user's cache: a busy moment lowers what
+    is measured, nothing raises it.
+    """
     import torch
 
     key = f"{device_name(device, threads)}-{torch.__version__}".replace("/", "_").replace(" ", "_")
     path = cache_dir() / "ceilings" / f"{key}.json"
-    if path.exists():
-        return Ceilings(**json.loads(path.read_text()))
     found = measure_ceilings(device)
+    with contextlib.suppress(OSError, ValueError, TypeError):
+        found = found.or_better(Ceilings(**json.loads(path.read_text())))
     write_json(path, asdict(found))
     return found
 

@@ -19,7 +19,7 @@ from cuda_sandbox.report import CandidateFailure, CompileReport, Status
 from cuda_sandbox.sandbox import Worker
 from cuda_sandbox.slot import timing_slot
 from fitness.arena import Arena
-from fitness.baselines import Baselines, strongest
+from fitness.baselines import Baselines, speedups
 from fitness.contents import Bank
 from fitness.correctness import Comparison, verdict
 from fitness.evaluation import Baseline, Demand, Evaluation, Interval, Precision, Seconds, Tier
@@ -195,17 +195,3 @@ class Judge:
     def close(self) -> None:
         """Free the device's memory."""
         self.arena.close()
-
-
-def speedups(
-    baselines: dict[str, Baseline], time_ms: Interval | None, precision: Precision | None
-) -> dict[str, float]:
-    """Baseline time / kernel time for eager, graph, compile and the best of the same precision."""
-    if time_ms is None:
-        return {}
-    fastest = strongest(baselines, precision.tier if precision else None)
-    named = ("eager", "graph", "compile")
-    chosen = {mode: baselines[mode] for mode in named if mode in baselines}
-    if fastest:
-        chosen["best"] = fastest
-    return {name: found.time_ms.median / time_ms.median for name, found in chosen.items()}

@@ -36,11 +36,11 @@ def roofline(signature: Signature, flops: int | None, tier: Tier, ceilings: Ceil
     unit of the tier: for fp32 the better of plain FMA and three split tensor-core products.
     """
     memory_ms = compulsory_bytes(signature) / ceilings.bytes_per_s * 1e3
-    memory = Roofline(memory_ms, f"memory {ceilings.bytes_per_s / 1e12:.2f} TB/s")
+    memory = Roofline(memory_ms, f"memory {ceilings.bytes_per_s / 1e9:.3g} GB/s")
     if not flops:
         return memory
     unit, rate = ceilings.fastest(tier)
-    compute = Roofline(flops / rate * 1e3, f"{unit} {rate / 1e12:.1f} TFLOP/s")
+    compute = Roofline(flops / rate * 1e3, f"{unit} {rate / 1e12:.3g} TFLOP/s")
     return max(memory, compute, key=lambda line: line.floor_ms)
 
 
