@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from evo.config import Budget as Limits
 from evo.records import Spent
 
@@ -9,25 +11,21 @@ from evo.records import Spent
 class Budget:
     """Keeps count. Work is granted before it is begun, so that no limit is passed by.
 
-    ``refusals`` counts what was not granted: a generation with refusals is not complete.
+    ``spent`` is what earlier sittings used; ``clock`` gives the seconds of running time over all
+    sittings. ``refusals`` counts what was not granted: a generation with refusals is not complete.
     """
 
-    def __init__(self, limits: Limits, spent: Spent) -> None:
+    def __init__(self, limits: Limits, spent: Spent, clock: Callable[[], float]) -> None:
         self.limits = limits
         self.refusals = 0
-        self.stopped: str | None = None  # why nothing is granted any more, whatever the limits
         self._spent = spent
+        self._clock = clock
         self._under_way = 0
-        self._seconds = spent.seconds
-
-    def tick(self, seconds: float) -> None:
-        """Take note of the running time so far."""
-        self._seconds = seconds
 
     def used(self) -> Spent:
         """What has been used so far."""
         spent = self._spent
-        return Spent(spent.evaluations, self._seconds, spent.tokens, spent.dollars)
+        return Spent(spent.evaluations, self._clock(), spent.tokens, spent.dollars)
 
     def exhausted(self) -> str | None:
         """Which limit is reached, in words; None while there is something left."""
@@ -42,7 +40,7 @@ class Budget:
             # a free author on a budget of 0 dollars goes on: nothing is being spent
             if limit is not None and use >= limit and (limit > 0 or use > 0):
                 return f"the budget of {limit:g} {name} is spent"
-        return self.stopped
+        return None
 
     def allows_generation(self, number: int) -> bool:
         """Whether an island may begin generation ``number``; the first, 0, holds the ports."""

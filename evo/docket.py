@@ -47,7 +47,6 @@ class Docket:
         finally:
             del self._under_way[digest]
             self._budget.evaluated(committed=evaluation is not None)
-            self._budget.tick(self._recorder.elapsed())
         return evaluation
 
     async def certify(

@@ -46,7 +46,7 @@ class Engine:
         recorder: Recorder,
         watch: Watch,
     ) -> None:
-        self.budget = Budget(config.budget, recorder.spent())
+        self.budget = Budget(config.budget, recorder.spent(), recorder.elapsed)
         self._recorder = recorder
         self._watch = watch
         self._docket = Docket(executor, recorder, self.budget)

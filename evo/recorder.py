@@ -124,6 +124,7 @@ class Recorder(Store):
             texts = (call.author, call.model, call.state, prompt, reply)
             usage = astuple(call.usage)
             self._insert("calls", (call.key, self._next(), self.elapsed(), *texts, *usage))
+        self._commit()  # a reply may have been paid for
 
     def has(self, identity: str) -> bool:
         """Whether an individual of that id was born."""

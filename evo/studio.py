@@ -126,7 +126,9 @@ class Studio:
             return None
         name, answer = await self._first_answer(key, ask, asked_first)
         reply = to_parts(name, answer)
-        self._recorder.add_call(Call(key, name, "", (json.dumps(request),), reply))
+        call = Call(key, name, "", (json.dumps(request),), reply)
+        self._recorder.add_call(call)
+        self._budget.called(call.usage.tokens, call.usage.dollars)
         return reply
 
     async def _first_answer(

@@ -30,7 +30,6 @@ class Timeline:
 
     async def begin(self, island: int, number: int) -> Generation | None:
         """The generation as it was begun, or begun now; None where the budget allows none."""
-        self._budget.tick(self._recorder.elapsed())
         if not self._budget.allows_generation(number):
             return None
         started = self._recorder.generation(island, number)

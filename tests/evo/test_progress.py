@@ -64,9 +64,9 @@ def test_without_a_terminal_there_are_plain_lines_only(tmp_path: Path) -> None:
 
 
 def test_what_is_left_names_tokens_and_dollars_once_they_are_spent() -> None:
-    budget = Budget(Limits(hours=2), Spent(100, 1800, 0, 0.0))
+    budget = Budget(Limits(hours=2), Spent(100, 0, 0, 0.0), lambda: 1800.0)
     assert left(budget) == "400 of 500 evaluations, 1.50 of 2 hours, 5 generations in all"
-    budget = Budget(Limits(generations=None, evaluations=None), Spent(1, 0, 1000, 2.5))
+    budget = Budget(Limits(generations=None, evaluations=None), Spent(1, 0, 1000, 2.5), lambda: 0.0)
     assert left(budget) == "2.00 of 2 hours, 6999000 of 7000000 tokens, 47.50 of 50 dollars"
 
 
