@@ -8,7 +8,9 @@ from collections.abc import Callable
 from concurrent.futures import Future
 from pathlib import Path
 
+from cuda_sandbox.backend import find
 from cuda_sandbox.compiler import Compiler
+from cuda_sandbox.errors import UserError
 from cuda_sandbox.report import CompileReport, Status
 from cuda_sandbox.signature import Signature
 from evo.executor import Job, JobFailed
@@ -21,7 +23,8 @@ from fitness.evaluation import Demand, Evaluation, Seconds
 class LocalExecutor:
     """Compiles on the cores, judges on ``machine.devices``; any idle judge takes the next job.
 
-    ``workers`` judges sit at each device: one for a GPU, as many as wanted for a CPU.
+    ``workers`` judges sit at each device: one for a GPU, as many as wanted for a CPU. Raises
+    UserError where there is no compiler.
     """
 
     def __init__(
@@ -32,6 +35,8 @@ class LocalExecutor:
         demand: Demand,
         workers: int = 1,
     ) -> None:
+        if why := find(machine.language).missing():
+            raise UserError(why)
         self.devices = machine.devices
         self.hardware = machine.hardware
         self._arch = machine.arch
