@@ -109,7 +109,8 @@ class LoadedTask:
         changing = [leaf.tensor for leaf in self.reference.leaves if _is_changing(leaf.role)]
         saved = [tensor.clone() for tensor in changing]
         function = wrap(self.model) if wrap else self.model
-        with torch.no_grad(), installed(self.model, [], []):
+        elsewhere = self.reference.file.elsewhere
+        with torch.no_grad(), elsewhere, installed(self.model, [], []):
             try:
                 yield lambda: function(*arguments)
             finally:

@@ -78,7 +78,7 @@ def find_content(
 ) -> tuple[dict[str, Tensor], Truth] | None:
     """The first form of ``distribution`` on which the reference is finite; None if there is none.
 
-    Raises TaskError if the reference fails, or gives NaN on the task's own inputs.
+    Raises TaskError if the reference fails, or gives NaN, on the task's own inputs.
     """
     for rung in range(rungs(distribution)):
         leaves = inputs.draw(distribution, index, rung)
@@ -86,6 +86,9 @@ def find_content(
             return leaves, find_truth(inputs.task, leaves, distribution)
         except NotFinite:
             continue
+        except TaskError:
+            if distribution == "own":
+                raise  # elsewhere an assertion of the reference's own: not in its domain
     return None
 
 
@@ -244,7 +247,10 @@ def _nudged(salt: str, tensor: Tensor) -> Tensor:
     shift = torch.empty(tensor.shape, dtype=tensor.dtype, device=tensor.device)
     eps = torch.finfo(tensor.dtype).eps
     shift.uniform_(-2 * eps, 2 * eps, generator=rng).mul_(tensor)
-    return shift.nan_to_num_(0.0, 0.0, 0.0).add_(tensor)
+    nudged = shift.nan_to_num_(0.0, 0.0, 0.0).add_(tensor)
+    low, high = torch.aminmax(tensor)
+    # a probability above 1 is out of some operators' domain: on a GPU that ends the process
+    return nudged.clamp_(0, 1) if low >= 0 and high <= 1 else nudged
 
 
 def _rounded(tensor: Tensor, how: Callable[[Tensor], Tensor]) -> Tensor:

@@ -104,6 +104,23 @@ def test_probabilities_of_a_binary_loss_stay_between_0_and_1(tmp_path):
     for name in DISTRIBUTIONS:
         leaves = inputs.draw(name)
         assert all(0 <= leaves[leaf].min() <= leaves[leaf].max() <= 1 for leaf in "pt")
+        assert find_content(inputs, name)  # also where operands are nudged and rounded
+
+
+def test_a_distribution_that_the_reference_itself_refuses_is_left_out(tmp_path):
+    body = """
+class Model(nn.Module):
+    def forward(self, x):
+        if x.requires_grad or x.abs().max() > 1:
+            raise ValueError("angles only")
+        return torch.asin(x)
+
+def get_inputs():
+    return [torch.rand(16)]
+"""
+    inputs = Inputs(loaded(tmp_path, body), 5)
+    assert find_content(inputs, "own")
+    assert find_content(inputs, "large") is None
 
 
 def test_where_signed_numbers_give_nan_positive_ones_are_used(tmp_path):

@@ -94,6 +94,64 @@ def test_float64_reaches_explicit_casts_and_new_tensors(tmp_path):
     assert torch.get_default_dtype() is torch.float32
 
 
+def test_recurrent_layers_have_the_same_shapes_described_as_run(tmp_path):
+    task = loaded(
+        tmp_path,
+        """
+        class Model(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.gru = nn.GRU(4, 5, 2, bidirectional=True)
+                self.lstm = nn.LSTM(10, 6, 3, proj_size=2, bias=False)
+                self.rnn = nn.RNN(2, 7, batch_first=True)
+
+            def forward(self, x):
+                x, first = self.gru(x)
+                x, (second, third) = self.lstm(x)
+                x, fourth = self.rnn(x)
+                return x, first, second, third, fourth
+
+        def get_inputs():
+            return [torch.randn(2000, 3, 4)]
+        """,
+    )
+    ops = [node.op for node in task.description.graph if node.op.startswith("aten")]
+    assert [op for op in ops if "zeros" not in op] == [
+        "aten.gru.input",
+        "aten.lstm.input",
+        "aten.rnn_tanh.input",
+    ]
+    found = [tuple(output.shape) for output in task.run(task.own(1))]
+    assert [spec.shape for spec in task.signature.outputs] == found
+    # 12 weight matrices of the GRU's two layers and directions, and so on, 2 x 3 x 2000 each
+    sizes = sum(leaf.tensor.numel() for leaf in task.reference.leaves if leaf.tensor.ndim == 2)
+    assert task.description.flops > 0.8 * 2 * 3 * 2000 * sizes
+
+
+def test_a_file_that_names_a_cuda_device_works_where_there_is_none(tmp_path):
+    task = loaded(
+        tmp_path,
+        """
+        SHIFT = torch.ones(4, device="cuda")
+
+        class Model(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.scale = nn.Parameter(torch.ones(4).cuda() * 3)
+
+            def forward(self, x):
+                return x * self.scale + torch.zeros(4, device=torch.device("cuda:0")) + SHIFT
+
+        def get_inputs():
+            return [torch.randn(2, 4, device="cuda", dtype=torch.float16).to("cuda")]
+        """,
+    )
+    (out,) = task.run(task.own(1))
+    assert out.device.type == "cpu"
+    with task.prepared() as call:
+        assert call().shape == (2, 4)
+
+
 def test_lstm_weights_are_the_leaves_given(tmp_path):
     task = loaded(
         tmp_path,
