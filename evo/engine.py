@@ -75,7 +75,8 @@ class Engine:
                     group.create_task(island.evolve())
         except BaseExceptionGroup as group:
             raise _cause(group) from group
-        return await self._conclude()
+        resting = all(island.rests for island in islands)
+        return await self._conclude("no author has anything new" if resting else "")
 
     async def _recall_champion(self) -> None:
         """The best of earlier sittings; judged again where that was on other hardware."""
@@ -88,9 +89,9 @@ class Engine:
             individual.judged(evaluation, self.world.config.fitness.baseline)
             self.world.champion.restore(individual)
 
-    async def _conclude(self) -> Outcome:
+    async def _conclude(self, why: str) -> Outcome:
         """Certify the best; one that fails is demoted, and the next best takes its place."""
-        ended = self.budget.exhausted() or "all generations are done"
+        ended = self.budget.exhausted() or why or "all generations are done"
         ranked = contenders(self._recorder, self._hardware)
         demoted: set[str] = set()
         while best := final(ranked, demoted):

@@ -37,6 +37,7 @@ class Island:
     def __init__(self, number: int, world: World) -> None:
         self.number = number
         self.population: list[Individual] = []
+        self.rests = False
         self._world = world
         self._planner = Planner(world.config, world.toolbox)
 
@@ -58,6 +59,7 @@ class Island:
             upcoming += 1
 
     def _rest(self) -> None:
+        self.rests = True
         message = f"island {self.number} rests: no new kernel in {BARREN} generations"
         self._world.recorder.add_event("rest", str(self.number))
         self._world.watch.say(message)

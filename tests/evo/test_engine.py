@@ -207,7 +207,7 @@ def test_an_island_rests_when_its_authors_have_nothing_new(tmp_path: Path) -> No
         variation__rates={"mutation": 1.0}, budget={"generations": None, "hours": 1}
     )
     outcome = Sitting(tmp_path, config, Silent()).run()
-    assert outcome.reason == "all generations are done"
+    assert outcome.reason == "no author has anything new"
     with Store.open(tmp_path) as store:
         assert Counter(event.kind for event in store.events())["rest"] == 2
 
