@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from cuda_sandbox.kernel import Kernel
 from cuda_sandbox.signature import Signature
+from operators.catalogue.family import Book
 from operators.catalogue.render import TUNABLE, Recipe, render
 from operators.catalogue.shelf import Match
 from operators.idea import Category
@@ -33,11 +34,22 @@ def moves(match: Match, recipe: Recipe) -> list[Move]:
     book = match.book
     found = []
     for key in match.applicable():
-        entry, active = book.by_key[key], key in recipe.keys
+        category, active = book.by_key[key].category, key in recipe.keys
         keys = book.without(recipe.keys, key) if active else book.with_key(recipe.keys, key)
-        text = (REMOVE if active else "") + entry.text
-        found.append(Move(text, entry.category, Recipe(keys, recipe.values), active))
+        text = (_removal if active else _addition)(book, recipe.keys, keys)
+        found.append(Move(text, category, Recipe(keys, recipe.values), active))
     return found
+
+
+def _addition(book: Book, before: tuple[str, ...], after: tuple[str, ...]) -> str:
+    """What is done, in words: what an idea brings along first, what it displaces last."""
+    text = "; ".join(book.by_key[key].text for key in after if key not in before)
+    gone = [key.replace("_", " ") for key in before if key not in after]
+    return f"{text} (in place of: {', '.join(gone)})" if gone else text
+
+
+def _removal(book: Book, before: tuple[str, ...], after: tuple[str, ...]) -> str:
+    return REMOVE + "; ".join(book.by_key[key].text for key in before if key not in after)
 
 
 def joined(match: Match, one: Recipe, other: Recipe, rng: random.Random) -> Recipe:
@@ -79,7 +91,8 @@ def mends(match: Match, recipe: Recipe) -> Iterator[Move]:
     if recipe.keys:
         last = match.book.by_key[recipe.keys[-1]]
         keys = match.book.without(recipe.keys, last.key)
-        yield Move(REMOVE + last.text, last.category, Recipe(keys, recipe.values), True)
+        text = _removal(match.book, recipe.keys, keys)
+        yield Move(text, last.category, Recipe(keys, recipe.values), True)
 
 
 def _choices(kernel: Kernel) -> dict[str, list[str]]:

@@ -84,7 +84,8 @@ def test_ideas_that_were_tried_here_do_not_come_again_and_those_from_elsewhere_d
 
 def test_what_did_well_elsewhere_is_proposed_more_often() -> None:
     def share(gain: float | None) -> int:
-        idea = Idea(text("prefetch"), Category.ASYNCHRONY, "catalogue")
+        both = f"{text('simd')}; {text('prefetch')}"
+        idea = Idea(both, Category.ASYNCHRONY, "catalogue")
         told = [Tried(idea, "ok", gain, False)]
         draws = [ideas(specimen(), 1, told, seed)[0].text for seed in range(300)]
         return draws.count(idea.text)
@@ -108,15 +109,25 @@ def test_the_same_draws_give_the_same_ideas() -> None:
 
 
 def test_an_idea_brings_along_what_it_needs() -> None:
-    idea = next(i for i in ideas(specimen()) if i.text == text("online"))
+    both = f"{text('simd')}; {text('online')}"
+    idea = next(i for i in ideas(specimen()) if i.text == both)
     (draft,) = implemented(specimen(), idea)
     assert keys_of(draft.kernel) == ("simd", "online")
     assert draft.idea == idea
 
 
+def test_an_idea_says_what_it_displaces() -> None:
+    parent = specimen(("simd", "keep_exp"))
+    idea = next(i for i in ideas(parent) if i.text.startswith(text("online")))
+    assert idea.text == f"{text('online')} (in place of: keep exp)"
+    (draft,) = implemented(parent, idea)
+    assert keys_of(draft.kernel) == ("simd", "online")
+
+
 def test_branches_are_different_kernels_and_keep_the_parents_values() -> None:
     parent = specimen(("simd", "unroll"), UNROLL="8")
-    idea = next(i for i in ideas(parent) if i.text == text("dynamic"))
+    both = f"{text('threads')}; {text('dynamic')}"
+    idea = next(i for i in ideas(parent) if i.text == both)
     drafts = implemented(parent, idea, 3)
     assert len({draft.kernel.digest(BRIEF.header) for draft in drafts}) == 3
     for draft in drafts:
@@ -127,7 +138,7 @@ def test_branches_are_different_kernels_and_keep_the_parents_values() -> None:
 
 def test_taking_an_idea_out_takes_out_what_rests_on_it() -> None:
     parent = specimen(("threads", "simd", "unroll"))
-    out = next(i for i in ideas(parent) if i.text.endswith(text("simd")) and i.text != text("simd"))
+    out = next(i for i in ideas(parent) if i.text.endswith(f"{text('simd')}; {text('unroll')}"))
     (draft,) = implemented(parent, out)
     assert keys_of(draft.kernel) == ("threads",)
 
