@@ -101,7 +101,9 @@ class _Certification:
                 with contextlib.suppress(CandidateFailure):
                     calls[name] = self._timed(stack.enter_context(self.judge.trial(*rival, arena)))
             for mode in self.judge.baselines.known():
-                calls[mode] = stack.enter_context(self.judge.baselines.ready(mode))
+                # torch.compile may fail where its figure is known from elsewhere: one ratio less
+                with contextlib.suppress(Exception):
+                    calls[mode] = stack.enter_context(self.judge.baselines.ready(mode))
             # An A/A control: the same kernel twice tells what a ratio of 1 looks like here.
             calls["kernel again"] = calls["kernel"]
             stack.enter_context(timing_slot(str(self.judge.device)))
