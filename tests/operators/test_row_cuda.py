@@ -110,7 +110,7 @@ CASES = {
 }
 
 BEST = {
-    "softmax": "vector cluster online keep_exp exp2 stream bulk",
+    "softmax": "vector cluster online keep_exp exp2 stream ahead",
     "layer norm": "vector team ahead weights stream",
     "max over the middle": "vector unroll slices split",
     "broadcast chain": "vector unroll ahead lines stream",

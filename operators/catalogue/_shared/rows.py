@@ -108,14 +108,6 @@ ROW_IDEAS = (
         applies=lambda p: _rows(count=2)(p) and row_bytes(p) % 4 == 0,
     ),
     Entry(
-        "bulk",
-        "let the bulk copy engine fetch the next row, one copy per warp that arrives on a barrier "
-        "in shared memory, instead of one instruction per thread and 16 bytes (9.0 and later)",
-        Category.ASYNCHRONY,
-        requires=("ahead",),
-        applies=lambda p: _rows(count=2)(p) and row_bytes(p) % 16 == 0,
-    ),
-    Entry(
         "hints",
         "tell the caches what to do with what is read once: not to keep it in L1, to let it go "
         "first in L2, or to fetch 256 bytes at a time",
