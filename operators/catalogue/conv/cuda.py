@@ -23,7 +23,7 @@ def half(problem: Problem) -> bool:
 
 
 def fits(problem: Problem) -> bool:
-    """One channel of the input below a minimal tile of outputs and the tile itself fit into shared memory."""
+    """One channel below a minimal tile of outputs, and that tile, fit into shared memory."""
     rows = problem.get("pool_h", 1)
     cols = max(64, problem.get("pool_w", 1))
     height = (rows - 1) * problem["stride_h"] + problem["kh"]
