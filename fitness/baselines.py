@@ -14,10 +14,12 @@ from typing import TYPE_CHECKING
 import torch
 
 from cuda_sandbox.cache import cache_dir
+from cuda_sandbox.slot import timing_slot
 from fitness.evaluation import Baseline, Interval, Precision, Tier
 from fitness.hardware import device_name, write_json
 from fitness.reference import exact
 from fitness.stopwatch import Stopwatch
+from fitness.task import TaskError
 from fitness.timing import Effort, interval, sample
 
 if TYPE_CHECKING:
@@ -105,6 +107,16 @@ class Baselines:
         found = {mode: self._path(mode) for mode in self.modes}
         return {mode: _read(path) for mode, path in found.items() if path.exists()}
 
+    def eager(self) -> Baseline:
+        """PyTorch as the task has it. Raises TaskError where it cannot be timed."""
+        found = self.get("eager")
+        if "eager" not in found:
+            raise TaskError(
+                f"{self._task.description.name}: PyTorch itself fails on {self._task.device}: "
+                f"{self._failed['eager']}"
+            )
+        return found["eager"]
+
     def get(self, *modes: str) -> dict[str, Baseline]:
         """The baselines asked for, measured now where they are not known; failures are left out."""
         for mode in modes:
@@ -130,7 +142,7 @@ class Baselines:
 
     def _measure(self, mode: str) -> None:
         try:
-            with self.ready(mode) as timed:
+            with self.ready(mode) as timed, timing_slot(str(self._task.device)):
                 found = interval(sample(timed, _EFFORT))
         except Exception as error:  # noqa: BLE001  whatever PyTorch throws: one mode less, and why
             self._failed[mode] = f"{type(error).__name__}: {str(error).partition(chr(10))[0]}"

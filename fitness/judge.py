@@ -30,6 +30,9 @@ from fitness.task import load
 from fitness.timing import Effort, interval
 from fitness.trial import Trial
 
+_PATIENCE_S, _PATIENCE = 10.0, 100.0
+"""A call may take this long, and so many times what PyTorch takes, before it counts as hanging."""
+
 
 @dataclass(slots=True)
 class Findings:
@@ -81,7 +84,10 @@ class Judge:
         self.bank = Bank(self.task, demand, secret)
         self.arena = self.new_arena()
         self.baselines = Baselines(self.task, self.bank.default_tier, self.threads)
-        self.ceilings = ceilings(self.device, self.threads)
+        with timing_slot(str(self.device)):
+            self.ceilings = ceilings(self.device, self.threads)
+        eager = self.baselines.eager().time_ms.median
+        self.deadline_s = _PATIENCE_S + _PATIENCE * eager / 1e3
 
     @property
     def name(self) -> str:
@@ -128,6 +134,7 @@ class Judge:
             arena.buffers,
             device=str(self.device),
             threads=self.threads,
+            deadline_s=self.deadline_s,
         ) as worker:
             worker.bind()
             arena.take_workspace()
