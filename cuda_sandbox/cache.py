@@ -11,6 +11,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from cuda_sandbox.errors import UserError
+
+
+class BadLimit(UserError, ValueError):
+    """KERNELEVO_CACHE_MB holds no size."""
+
+
 DEFAULT_LIMIT_BYTES = 2 << 30
 _GRACE_S = 600.0  # what was used this recently is not evicted: a worker may be about to load it
 _PART = ".part-"  # unfinished writes; leftovers of a killed process are swept after the grace time
@@ -28,13 +35,13 @@ def limit_bytes() -> int:
     """The size limit of compiled objects: KERNELEVO_CACHE_MB, else 2 GiB.
 
     Raises:
-        ValueError: the variable holds no positive whole number.
+        BadLimit: the variable holds no positive whole number.
     """
     text = os.environ.get("KERNELEVO_CACHE_MB", "")
     if not text:
         return DEFAULT_LIMIT_BYTES
     if not text.isdecimal() or int(text) == 0:
-        raise ValueError(f"KERNELEVO_CACHE_MB must be a size in MB such as 2048, not {text!r}")
+        raise BadLimit(f"KERNELEVO_CACHE_MB must be a size in MB such as 2048, not {text!r}")
     return int(text) << 20
 
 
