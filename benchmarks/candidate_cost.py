@@ -3,6 +3,8 @@
     python benchmarks/candidate_cost.py cpu  [--repetitions 5] [--save candidate_cost_cpu]
     python benchmarks/candidate_cost.py cuda [--minutes 5]     [--save candidate_cost_cuda]
 
+Where kernelevo is not installed: PYTHONPATH=. python3 benchmarks/candidate_cost.py ...
+
 Ours is compiled and judged in full (every distribution, every timed call checked) by a judge that
 is warm, as it is for all candidates of a run but the first. load_inline is given the benefit: its
 time ends with one call whose output is compared once. Every repetition is new source to both.
