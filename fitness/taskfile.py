@@ -30,7 +30,8 @@ def seeded(seed: int) -> Iterator[None]:
     numpy = sys.modules.get("numpy")
     python_state = random.getstate()
     numpy_state = numpy.random.get_state() if numpy else None
-    with torch.random.fork_rng():
+    devices = range(torch.cuda.device_count()) if torch.cuda.is_initialized() else ()
+    with torch.random.fork_rng(devices=devices):
         random.seed(seed)
         torch.manual_seed(seed)
         if numpy:

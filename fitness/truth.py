@@ -8,7 +8,7 @@ arithmetic, so that tiers mean the same on every device:
 - ``fp32``: as they are, and twice more with each float32 operand moved by up to two units in its
   last place: so an honest kernel that sums or scales in another order passes where the problem
   itself is ill-conditioned (a constant row before a normalisation, large numbers before an
-  exponential).
+  exponential). Tasks of 16-bit types run in float32 for that, their operands moved by as little.
 - ``tf32``: rounded to 10 mantissa bits. ``half``: rounded to float16. These bounds never exceed
   half of the truth's size, so that zeros pass nowhere; a tier whose operands overflow on these
   inputs gets the next stricter one's bound.
@@ -104,7 +104,7 @@ def find_truth(task: LoadedTask, leaves: Leaves, content: str) -> Truth:
             for spec, output, true in zip(task.signature.outputs, own, wide or own, strict=True)
         ]
         for tier, rounded in _as_tiers(leaves):
-            for truth, output in zip(truths, task.run(rounded), strict=True):
+            for truth, output in zip(truths, _run(task, rounded), strict=False):
                 truth.add(tier, output)
     return Truth(content, tuple(truth.done() for truth in truths), wide is not None)
 
@@ -120,6 +120,14 @@ def _require_finite(task: LoadedTask, outputs: tuple[Tensor, ...], content: str)
                 f"{task.reference.file.path}: {spec.name} is NaN on the task's own inputs; "
                 "no kernel can be judged against that"
             )
+
+
+def _run(task: LoadedTask, rounded: Leaves) -> tuple[Tensor, ...]:
+    """The reference on rounded operands; nothing if it does not take operands of that width."""
+    try:
+        return task.run(rounded)
+    except TaskError:
+        return ()
 
 
 def _wide(task: LoadedTask, leaves: Leaves) -> tuple[tuple[Tensor, ...] | None, Recorder]:
@@ -165,7 +173,7 @@ class _Output:
         """Take into account what the reference gives on operands as ``tier`` has them."""
         if self.size is None:
             return
-        error = self._error(output)
+        error = self._error(output.to(self.dtype))
         if error.finite:
             self.errors[tier] = self.errors.get(tier, _NOTHING).or_more(error)
 
@@ -223,11 +231,13 @@ def _smallest(precision: torch.finfo) -> float:
 
 def _as_tiers(leaves: Leaves) -> Iterator[tuple[Tier, dict[str, Tensor]]]:
     """Operands as each tier has them; nothing where rounding changes nothing or overflows."""
-    if not any(_is_wide(tensor) for tensor in leaves.values()):
-        return
+    has_wide = any(_is_wide(tensor) for tensor in leaves.values())
+    exact_leaves = leaves if has_wide else {name: _widened(leaf) for name, leaf in leaves.items()}
     for salt in range(_NUDGES):
-        nudged = {name: _nudged(f"{name}/{salt}", leaf) for name, leaf in leaves.items()}
+        nudged = {name: _nudged(f"{name}/{salt}", leaf) for name, leaf in exact_leaves.items()}
         yield Tier.FP32, nudged
+    if not has_wide:
+        return
     yield Tier.TF32, {name: _rounded(tensor, to_tf32) for name, tensor in leaves.items()}
     halves = {name: _rounded(tensor, to_half) for name, tensor in leaves.items()}
     if all(_same_finiteness(leaves[name], half) for name, half in halves.items()):
@@ -236,6 +246,10 @@ def _as_tiers(leaves: Leaves) -> Iterator[tuple[Tier, dict[str, Tensor]]]:
 
 def _is_wide(tensor: Tensor) -> bool:
     return tensor.dtype in (torch.float32, torch.float64)
+
+
+def _widened(tensor: Tensor) -> Tensor:
+    return tensor.float() if tensor.is_floating_point() else tensor
 
 
 def _nudged(salt: str, tensor: Tensor) -> Tensor:

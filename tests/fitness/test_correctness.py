@@ -38,21 +38,25 @@ class Bench:
         return precision and precision.tier
 
 
-@pytest.fixture
-def matmul(tmp_path):
+@pytest.fixture(scope="module")
+def matmul(tmp_path_factory):
     body = simple("a, b: a @ b", "torch.randn(48, 256), torch.randn(256, 40)")
-    return Bench(tmp_path, body)
+    return Bench(tmp_path_factory.mktemp("task"), body)
 
 
-@pytest.fixture
-def norm(tmp_path):
+@pytest.fixture(scope="module")
+def norm(tmp_path_factory):
     init = "self.ln = nn.LayerNorm(1024)"
-    return Bench(tmp_path, simple("x: self.ln(x)", "torch.randn(32, 1024)", init))
+    return Bench(
+        tmp_path_factory.mktemp("task"), simple("x: self.ln(x)", "torch.randn(32, 1024)", init)
+    )
 
 
-@pytest.fixture
-def softmax(tmp_path):
-    return Bench(tmp_path, simple("x: torch.softmax(x, 1)", "torch.randn(8, 65536)"))
+@pytest.fixture(scope="module")
+def softmax(tmp_path_factory):
+    return Bench(
+        tmp_path_factory.mktemp("task"), simple("x: torch.softmax(x, 1)", "torch.randn(3, 65536)")
+    )
 
 
 def test_tiers_are_told_apart_on_a_cpu(matmul):
@@ -275,6 +279,19 @@ def test_half_tasks_are_held_to_their_own_type(tmp_path):
         return total
 
     assert bench.tier(sums_in_half) is None
+
+
+def test_half_attention_with_float32_inside_passes_also_where_two_scores_nearly_tie(tmp_path):
+    shape = "torch.randn(4, 2, 256, 32).half()"
+    body = simple("q, k, v: F.scaled_dot_product_attention(q, k, v)", ", ".join([shape] * 3))
+    bench = Bench(tmp_path, body)
+
+    def by_powers_of_two(q, k, v):
+        scores = q.float() @ k.float().mT * (32**-0.5 * 1.4426950408889634)
+        weights = torch.exp2(scores - scores.amax(-1, keepdim=True))
+        return (weights @ v.float() / weights.sum(-1, keepdim=True)).half()
+
+    assert bench.tier(by_powers_of_two) is Tier.FP32
 
 
 def test_examination_stops_at_the_first_content_that_fails(matmul):
