@@ -28,6 +28,9 @@ if TYPE_CHECKING:
 
 _EFFORT = Effort(least=31, most=200, seconds=6.0, width=0.005)
 
+_SANITIZER_S = 120.0
+"""What each sanitizer may take: racecheck slows a large kernel down a thousandfold."""
+
 Compiled = tuple[Kernel, CompileReport]
 
 
@@ -131,7 +134,11 @@ class _Certification:
     def _sanitize(self) -> dict[str, str]:
         content = self.bank.checks[0]
         found = sanitize(
-            self.kernel, self.judge.signature, self.judge.arch, _bytes(content, self.judge)
+            self.kernel,
+            self.judge.signature,
+            self.judge.arch,
+            _bytes(content, self.judge),
+            deadline_s=_SANITIZER_S,
         )
         for check, verdict in found.items():
             if verdict.startswith("failed"):
