@@ -19,11 +19,11 @@ from pathlib import Path
 def timing_slot(device: str = "cpu") -> Iterator[None]:
     """Hold the timing slot of ``device``; waits until other timers there are done.
 
-    On ``cpu`` it waits for running compilations too. A GPU (``cuda:N``) has a slot of its own:
-    what happens on the host's cores does not move its clock.
+    On ``cpu`` it waits for running compilations too. A GPU (by its UUID, or any other name) has a
+    slot of its own: what happens on the host's cores does not move its clock.
     """
     if device != "cpu":
-        with _locked(device.replace(":", "-"), fcntl.LOCK_EX):
+        with _locked(device, fcntl.LOCK_EX):
             yield
         return
     with _locked("gate", fcntl.LOCK_EX), _locked("slot", fcntl.LOCK_EX):

@@ -16,7 +16,7 @@ import torch
 from cuda_sandbox.cache import cache_dir
 from cuda_sandbox.slot import timing_slot
 from fitness.evaluation import Baseline, Interval, Precision, Tier
-from fitness.hardware import device_name, write_json
+from fitness.hardware import device_name, slot, write_json
 from fitness.reference import exact
 from fitness.stopwatch import Stopwatch
 from fitness.task import TaskError
@@ -142,7 +142,7 @@ class Baselines:
 
     def _measure(self, mode: str) -> None:
         try:
-            with self.ready(mode) as timed, timing_slot(str(self._task.device)):
+            with self.ready(mode) as timed, timing_slot(slot(self._task.device)):
                 found = interval(sample(timed, _EFFORT))
         except Exception as error:  # noqa: BLE001  whatever PyTorch throws: one mode less, and why
             self._failed[mode] = f"{type(error).__name__}: {str(error).partition(chr(10))[0]}"

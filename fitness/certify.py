@@ -19,7 +19,7 @@ from cuda_sandbox.slot import timing_slot
 from fitness.baselines import Baselines, speedups
 from fitness.contents import Bank, Content
 from fitness.evaluation import Evaluation, Interval
-from fitness.hardware import throttling
+from fitness.hardware import slot, throttling
 from fitness.timing import Effort, interleave, interval, ratio
 from fitness.trial import Trial
 
@@ -109,7 +109,7 @@ class _Certification:
                     calls[mode] = stack.enter_context(self.judge.baselines.ready(mode))
             # An A/A control: the same kernel twice tells what a ratio of 1 looks like here.
             calls["kernel again"] = calls["kernel"]
-            stack.enter_context(timing_slot(str(self.judge.device)))
+            stack.enter_context(timing_slot(slot(self.judge.device)))
             before = throttling(self.judge.device)
             times = interleave(calls, _EFFORT, self.judge.rng)
         trial.compare_clocks(self.bank.timed)

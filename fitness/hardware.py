@@ -84,6 +84,15 @@ def architecture(device: torch.device) -> str:
     return f"sm_{major}{minor}"
 
 
+def slot(device: torch.device) -> str:
+    """Names the timing slot of a device, whatever number it has in this process."""
+    import torch
+
+    if device.type != "cuda":
+        return "cpu"
+    return f"cuda-{torch.cuda.get_device_properties(device).uuid}"
+
+
 def cache_bytes(device: torch.device) -> int:
     """Size of the last-level cache."""
     import torch

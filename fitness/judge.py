@@ -23,7 +23,7 @@ from fitness.baselines import Baselines, speedups
 from fitness.contents import Bank
 from fitness.correctness import Comparison, verdict
 from fitness.evaluation import Baseline, Demand, Evaluation, Interval, Precision, Seconds, Tier
-from fitness.hardware import architecture, ceilings, device_name
+from fitness.hardware import architecture, ceilings, device_name, slot
 from fitness.roofline import Roofline, impossible, roofline
 from fitness.stopwatch import steady_heap
 from fitness.task import load
@@ -84,7 +84,7 @@ class Judge:
         self.bank = Bank(self.task, demand, secret)
         self.arena = self.new_arena()
         self.baselines = Baselines(self.task, self.bank.default_tier, self.threads)
-        with timing_slot(str(self.device)):
+        with timing_slot(slot(self.device)):
             self.ceilings = ceilings(self.device, self.threads)
         eager = self.baselines.eager().time_ms.median
         self.deadline_s = _PATIENCE_S + _PATIENCE * eager / 1e3
@@ -155,7 +155,7 @@ class Judge:
         return precision
 
     def _time(self, trial: Trial, effort: Effort) -> Interval:
-        with timing_slot(str(self.device)):
+        with timing_slot(slot(self.device)):
             found = interval(trial.sample(self.bank.timed, effort))
         cheat = impossible(self.signature, found.median, self.ceilings)
         if cheat:
