@@ -59,7 +59,7 @@ BOOK = Book(
         Entry(
             "float_sums",
             "sum in float (the distance from a typical element, so that a large mean does no harm) "
-            "and carry over into double once per block, instead of adding every element in double",
+            "and carry over into double every 16 additions, instead of adding each in double",
             Category.PRECISION,
             requires=("simd",),
             applies=_rows,

@@ -6,7 +6,8 @@ from operators.catalogue._shared.cpp import FLAGS
 from operators.catalogue.family import Book, Entry, Problem
 from operators.idea import Category
 
-SUMS = ("sum", "mean", "var", "std", "norm1", "norm2")
+# Not var and std: a square that is rounded to float is off by more than PyTorch's
+SUMS = ("sum", "mean", "norm1", "norm2")
 
 
 def _rows(problem: Problem) -> bool:
@@ -58,7 +59,7 @@ BOOK = Book(
         ),
         Entry(
             "float_sums",
-            "sum in float and carry over into double once per block, instead of adding every "
+            "sum in float and carry over into double every 16 additions, instead of adding every "
             "element in double",
             Category.PRECISION,
             requires=("simd",),
