@@ -55,4 +55,5 @@ def publish(page: str, name: str | None) -> None:
     """Print the page; with a name also write it to ``benchmarks/results/NAME.md``."""
     print(page)
     if name:
+        RESULTS.mkdir(exist_ok=True)
         (RESULTS / f"{name}.md").write_text(page, encoding="utf-8")

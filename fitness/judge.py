@@ -72,6 +72,8 @@ class Judge:
     ) -> None:
         steady_heap()
         self.device = torch.device(device, 0) if device == "cuda" else torch.device(device)
+        if self.device.type == "cuda":
+            torch.cuda.set_device(self.device)
         self.demand = demand
         self.threads = threads or torch.get_num_threads()
         torch.set_num_threads(self.threads)
@@ -83,9 +85,10 @@ class Judge:
         self.rng = random.Random(secret)
         self.bank = Bank(self.task, demand, secret)
         self.arena = self.new_arena()
-        self.baselines = Baselines(self.task, self.bank.default_tier, self.threads)
         with timing_slot(slot(self.device)):
             self.ceilings = ceilings(self.device, self.threads)
+        tier = self.bank.default_tier
+        self.baselines = Baselines(self.task, tier, self.threads, self.ceilings)
         eager = self.baselines.eager().time_ms.median
         self.deadline_s = _PATIENCE_S + _PATIENCE * eager / 1e3
 
@@ -157,7 +160,7 @@ class Judge:
     def _time(self, trial: Trial, effort: Effort) -> Interval:
         with timing_slot(slot(self.device)):
             found = interval(trial.sample(self.bank.timed, effort))
-        cheat = impossible(self.signature, found.median, self.ceilings)
+        cheat = impossible(self.task.description, found.median, self.ceilings)
         if cheat:
             raise CandidateFailure(Status.HACK, cheat)
         return found
@@ -197,7 +200,7 @@ class Judge:
 
     def _roofline(self, precision: Precision | None) -> Roofline:
         tier = precision.tier if precision and precision.tier else Tier.FP32
-        return roofline(self.signature, self.task.description.flops, tier, self.ceilings)
+        return roofline(self.task.description, tier, self.ceilings)
 
     def close(self) -> None:
         """Free the device's memory."""

@@ -2,14 +2,31 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
-from cuda_sandbox.signature import Signature
+from fitness.description import Node, TaskDescription
 from fitness.evaluation import Tier
 from fitness.hardware import Ceilings
 
 _HONEST_MARGIN = 0.8
 """A one-way stream can beat the copy rate a little; below this share of the floor it is a cheat."""
+
+_LOOK_UPS = frozenset(
+    f"aten.{name}"
+    for name in (
+        "embedding.default",
+        "embedding_bag.default",
+        "gather.default",
+        "index.Tensor",
+        "index_select.default",
+        "select.int",
+        "slice.Tensor",
+        "narrow.default",
+    )
+)
+"""Operations that need not read all of what they are given."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,32 +41,48 @@ class Roofline:
         return self.floor_ms / time_ms
 
 
-def compulsory_bytes(signature: Signature) -> int:
-    """Bytes that must move: each argument read once, each output written once."""
-    return sum(spec.nbytes for spec in signature.tensors)
+def compulsory_bytes(task: TaskDescription) -> int:
+    """Bytes that must move: each output written once, each argument read once.
+
+    Arguments that the reference does not use, or only looks up parts of, do not count; without a
+    traced graph none does.
+    """
+    read = {name for node in task.graph if node.op not in _LOOK_UPS for name in _operands(node)}
+    arguments = (spec for spec in task.signature.arguments if spec.name in read)
+    return sum(spec.nbytes for spec in (*arguments, *task.signature.outputs))
 
 
-def roofline(signature: Signature, flops: int | None, tier: Tier, ceilings: Ceilings) -> Roofline:
+def _operands(node: Node) -> Iterator[str]:
+    values: list[Any] = [*node.args, *(value for _, value in node.kwargs)]
+    while values:
+        value = values.pop()
+        if isinstance(value, dict) and "node" in value:
+            yield value["node"]
+        elif isinstance(value, list | tuple):
+            values += value
+
+
+def roofline(task: TaskDescription, tier: Tier, ceilings: Ceilings) -> Roofline:
     """The larger of the memory floor and the arithmetic floor for ``tier``.
 
-    ``flops`` counts multiply and add apart. The arithmetic ceiling is that of the fastest honest
-    unit of the tier: for fp32 the better of plain FMA and three split tensor-core products.
+    The arithmetic ceiling is that of the fastest honest unit of the tier: for fp32 the better of
+    plain FMA and three split tensor-core products.
     """
-    memory_ms = compulsory_bytes(signature) / ceilings.bytes_per_s * 1e3
+    memory_ms = compulsory_bytes(task) / ceilings.bytes_per_s * 1e3
     memory = Roofline(memory_ms, f"memory {ceilings.bytes_per_s / 1e9:.3g} GB/s")
-    if not flops:
+    if not task.flops:
         return memory
     unit, rate = ceilings.fastest(tier)
-    compute = Roofline(flops / rate * 1e3, f"{unit} {rate / 1e12:.3g} TFLOP/s")
+    compute = Roofline(task.flops / rate * 1e3, f"{unit} {rate / 1e12:.3g} TFLOP/s")
     return max(memory, compute, key=lambda line: line.floor_ms)
 
 
-def impossible(signature: Signature, time_ms: float, ceilings: Ceilings) -> str | None:
+def impossible(task: TaskDescription, time_ms: float, ceilings: Ceilings) -> str | None:
     """Why ``time_ms`` cannot be: below the compulsory bytes beyond the cache over the bandwidth.
 
     Returns None where the time is possible.
     """
-    moved = max(0, compulsory_bytes(signature) - ceilings.cache_bytes)
+    moved = max(0, compulsory_bytes(task) - ceilings.cache_bytes)
     floor_ms = moved / ceilings.bytes_per_s * 1e3
     if time_ms >= _HONEST_MARGIN * floor_ms:
         return None

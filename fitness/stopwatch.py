@@ -48,6 +48,10 @@ class Stopwatch:
         return elapsed * 1e3
 
     def _on_gpu(self, call: Callable[[], object]) -> float:
+        with torch.cuda.device(self._device):  # events and streams are the current device's
+            return self._between_events(call)
+
+    def _between_events(self, call: Callable[[], object]) -> float:
         before, after = (torch.cuda.Event(enable_timing=True) for _ in range(2))
         torch.cuda._sleep(_SPIN_CYCLES)
         before.record()

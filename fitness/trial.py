@@ -4,39 +4,21 @@ from __future__ import annotations
 
 import os
 import random
-import statistics
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 
 from torch import Tensor
 
 from cuda_sandbox.report import CandidateFailure, Status
 from cuda_sandbox.sandbox import Worker
 from fitness.arena import Arena
+from fitness.clocks import Reading, suspicion
 from fitness.contents import TimedContent
 from fitness.timing import Effort, sample
 from fitness.witness import Usage, usage
 
-_CLOCK_SHARE = 0.15
-_CLOCK_MS = 0.05
-"""How far the judge's clock may read above the worker's: a share of the time, plus jitter."""
-
 _ROUNDS = 4
-"""A busy host delays honest answers too, but not in every one of several rounds."""
-
-
-@dataclass(frozen=True, slots=True)
-class Reading:
-    """One call's time in ms: by the worker's clock, and by the judge's around it."""
-
-    worker_ms: float
-    judge_ms: float
-
-    @property
-    def hidden_ms(self) -> float:
-        """What the worker's clock does not tell: overhead, if all is well."""
-        return self.judge_ms - self.worker_ms
+"""On suspicion we look again: a busy host delays honest answers too, but not in every round."""
 
 
 class Trial:
@@ -79,26 +61,16 @@ class Trial:
         return times
 
     def compare_clocks(self, contents: Sequence[TimedContent]) -> None:
-        """Raise CandidateFailure(HACK) if the judge's clock saw more time than the worker tells.
-
-        What both contain of overhead is that of a kernel that does nothing, called likewise. On
-        suspicion we look again: delays come and go, a false clock stays.
-        """
+        """Raise CandidateFailure(HACK) if the judge's clock saw more time than the worker tells."""
         for _ in range(_ROUNDS):
             empty = [self._read(self._worker.run_empty, contents[0].leaves) for _ in range(7)]
-            overhead = _low([reading.hidden_ms for reading in empty])
-            told = statistics.median(reading.worker_ms for reading in self._readings)
-            hidden = _low([reading.hidden_ms for reading in self._readings]) - overhead
-            if hidden <= told * _CLOCK_SHARE + _CLOCK_MS:
+            complaint = suspicion(self._readings, empty)
+            if not complaint:
                 return
             self._readings.clear()
             for _ in range(15):
                 self.timed(contents)
-        raise CandidateFailure(
-            Status.HACK,
-            f"clocks: its process tells {told:.4g} ms a call, "
-            f"the judge's clock {told + hidden:.4g} ms",
-        )
+        raise CandidateFailure(Status.HACK, complaint)
 
     def _read(
         self, run: Callable[..., list[float]], leaves: Mapping[str, Tensor], *, flush: bool = True
@@ -109,11 +81,16 @@ class Trial:
         worker's takes about 0.2 ms, which is overhead too.
         """
         self._arena.write(leaves)
+        on_cpu = self._arena.device.type == "cpu"
+        if flush and on_cpu:
+            # A request of its own: emptying the caches takes longer than many kernels, and its
+            # jitter would drown them in the judge's clock.
+            self._worker.run_empty(1, flush=True)
         before = self._witness()
         started = time.perf_counter()
-        (worker_ms,) = run(1, flush=flush)
+        (worker_ms,) = run(1, flush=flush and not on_cpu)
         judge_ms = (time.perf_counter() - started) * 1e3
-        return Reading(worker_ms, self._without_delays(judge_ms, before))
+        return self._seen(worker_ms, judge_ms, before)
 
     def _witness(self) -> tuple[Usage, Usage] | None:
         """What the worker and we have used of the CPU; None where the GPU does the work."""
@@ -121,17 +98,14 @@ class Trial:
             return None
         return usage(self._worker.pid), usage(os.getpid())
 
-    def _without_delays(self, judge_ms: float, before: tuple[Usage, Usage] | None) -> float:
-        """The judge's clock less what either process waited for a CPU that others were using.
-
-        Never less than the CPU time that the worker used, divided by its threads: one that hides
-        work in threads which push its main thread aside gains nothing.
-        """
+    def _seen(
+        self, worker_ms: float, judge_ms: float, before: tuple[Usage, Usage] | None
+    ) -> Reading:
         now = self._witness()
         if before is None or now is None:
-            return judge_ms
+            return Reading(worker_ms, judge_ms)
         worker, judge = (later.since(earlier) for later, earlier in zip(now, before, strict=True))
-        return max(judge_ms - worker.delay_ms - judge.delay_ms, worker.cpu_ms / self._threads)
+        return Reading(worker_ms, judge_ms, worker.busy_ms(self._threads), judge.delay_ms)
 
     def _call(
         self, leaves: Mapping[str, Tensor], *, flush: bool
@@ -140,8 +114,3 @@ class Trial:
         with self._worker.frozen():
             self._arena.inspect(leaves)
             return reading, self._arena.outputs()
-
-
-def _low(values: Sequence[float]) -> float:
-    """The value that a fifth of ``values`` lie below."""
-    return sorted(values)[len(values) // 5]

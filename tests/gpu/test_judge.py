@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+import torch
 
 from cuda_sandbox.compiler import Compiler
 from cuda_sandbox.kernel import Kernel
@@ -97,6 +98,21 @@ def test_two_verdicts_on_one_kernel_agree(judge):
     times = [judged(judge, norm()).time_ms.median for _ in range(3)]
 
     assert max(times) / min(times) < 1.1
+
+
+def test_a_second_gpu_is_timed_like_the_first(judge, tmp_path):
+    if torch.cuda.device_count() < 2:
+        pytest.skip("this machine has one GPU")
+    path = tmp_path / "norm.py"
+    path.write_text(TASK + "\n# elsewhere: no baseline of this text is known yet\n")
+    other = Judge(path, Demand(), "cuda:1", compiler=judge.compiler)
+    try:
+        found = judged(other, norm())
+    finally:
+        other.close()
+
+    assert found.status is Status.OK, found.reason
+    assert 0.5 < found.speedup["eager"] / judged(judge, norm()).speedup["eager"] < 2
 
 
 CHEATS = {
