@@ -70,6 +70,10 @@ def tokens(source: str) -> Iterator[Token]:
 
 def _scan(source: str) -> Iterator[tuple[Kind, str]]:
     """Kinds and texts: every candidate is digested, so this loop is lean."""
+    if "#" not in source:  # no directive, so no header's name, which only its place tells apart
+        for match in _TOKEN.finditer(source):
+            yield _KINDS[match.lastindex or 0], match[0]
+        return
     position, end = 0, len(source)
     directive: list[str] = []  # the first three tokens since a newline
     match_token, kinds = _TOKEN.match, _KINDS
@@ -78,11 +82,11 @@ def _scan(source: str) -> Iterator[tuple[Kind, str]]:
             header = _HEADER.match(source, position)
         else:
             header = None
-        match = header or match_token(source, position)
-        assert match is not None  # "." with DOTALL matches whatever is left
-        kind = Kind.HEADER if header else kinds[match.lastindex or 0]
-        text = match[0]
-        position = match.end()
+        found = header or match_token(source, position)
+        assert found is not None  # "." with DOTALL matches whatever is left
+        kind = Kind.HEADER if header else kinds[found.lastindex or 0]
+        text = found[0]
+        position = found.end()
         if kind is Kind.NEWLINE:
             directive = []
         elif len(directive) < 3 and kind not in _BLANK:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
+from functools import lru_cache
 from typing import Any
 
 from evo.individual import Individual
@@ -100,11 +101,20 @@ def _attempt(row: tuple[Any, ...], here: bool) -> Tried:
     status, speedup, before, record = row[5:]
     gain = speedup / before if speedup and before else None
     outcome = status  # alone for a cheat, who is not told how it was found out
-    if record is not None and (reason := json.loads(unpacked(record))["reason"]):
+    if record is not None and (reason := _reason(record)):
         outcome = f"{status}: {reason[:REASON]}"
     return Tried(_idea(row), outcome, gain, here)
 
 
+@lru_cache(maxsize=4096)  # the latest are told to one author after another
+def _reason(record: bytes) -> str:
+    return str(json.loads(unpacked(record))["reason"])
+
+
 def _idea(row: tuple[Any, ...]) -> Idea:
-    text, category, author = row[:3]
+    return _idea_of(*row[:3])
+
+
+@lru_cache(maxsize=4096)
+def _idea_of(text: str, category: str, author: str) -> Idea:
     return Idea(text, Category(category), author)

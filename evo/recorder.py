@@ -10,7 +10,8 @@ import time
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import astuple, replace
+from dataclasses import fields, replace
+from operator import attrgetter
 from pathlib import Path
 from typing import Any, Self
 
@@ -18,12 +19,14 @@ from cuda_sandbox.kernel import Kernel
 from evo import schema
 from evo.codec import encode
 from evo.individual import Individual, worth
-from evo.records import Call, Generation, RunInfo, Step
+from evo.records import Call, Generation, RunInfo, Step, Usage
 from evo.store import FILE, Store, generation_of
 from fitness.evaluation import Evaluation
 from operators.idea import Idea
 
 _SEQUENCED = ("individuals", "evaluations", "calls", "migrations", "generations", "events")
+
+_USAGE = attrgetter(*(field.name for field in fields(Usage)))  # astuple copies, and is slow
 
 
 class Recorder(Store):
@@ -122,7 +125,7 @@ class Recorder(Store):
                 for parts in (call.prompt, call.reply)
             )
             texts = (call.author, call.model, call.state, prompt, reply)
-            usage = astuple(call.usage)
+            usage = _USAGE(call.usage)
             self._insert("calls", (call.key, self._next(), self.elapsed(), *texts, *usage))
         self._commit()  # a reply may have been paid for
 
