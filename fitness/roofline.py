@@ -66,15 +66,21 @@ def roofline(task: TaskDescription, tier: Tier, ceilings: Ceilings) -> Roofline:
     """The larger of the memory floor and the arithmetic floor for ``tier``.
 
     The arithmetic ceiling is that of the fastest honest unit of the tier: for fp32 the better of
-    plain FMA and three split tensor-core products.
+    plain FMA and three split tensor-core products; for a 16-bit task, whose tier fp32 means its own
+    type, that of half products.
     """
     memory_ms = compulsory_bytes(task) / ceilings.bytes_per_s * 1e3
     memory = Roofline(memory_ms, f"memory {ceilings.bytes_per_s / 1e9:.3g} GB/s")
     if not task.flops:
         return memory
-    unit, rate = ceilings.fastest(tier)
+    unit, rate = ceilings.fastest(Tier.HALF if _is_half(task) else tier)
     compute = Roofline(task.flops / rate * 1e3, f"{unit} {rate / 1e12:.3g} TFLOP/s")
     return max(memory, compute, key=lambda line: line.floor_ms)
+
+
+def _is_half(task: TaskDescription) -> bool:
+    floats = {s.dtype for s in task.signature.arguments if "float" in s.dtype}
+    return bool(floats) and floats <= {"float16", "bfloat16"}
 
 
 def impossible(task: TaskDescription, time_ms: float, ceilings: Ceilings) -> str | None:

@@ -7,8 +7,8 @@ from fitness.roofline import compulsory_bytes, impossible, roofline
 MIB = 1 << 20
 
 
-def copy_of(elements, op="aten.clone.default", flops=0):
-    x = TensorSpec("x", "float32", (elements,), Role.INPUT)
+def copy_of(elements, op="aten.clone.default", flops=0, dtype="float32"):
+    x = TensorSpec("x", dtype, (elements,), Role.INPUT)
     out = TensorSpec("out", "float32", (elements,), Role.OUTPUT)
     graph = (Node("x", "input"), Node("y", op, ({"node": "x"},)))
     return TaskDescription("copy", "", Signature("copy", (x,), (out,)), graph, flops)
@@ -61,3 +61,9 @@ def test_a_table_that_is_only_looked_up_need_not_be_read_whole():
 
 def test_an_honest_time_at_the_bandwidth_is_possible():
     assert impossible(COPY, 512 * MIB / 4e12 * 1e3, GPU) is None
+
+
+def test_a_half_precision_task_is_held_against_half_products_whatever_the_tier_is_called():
+    task = copy_of(64 * MIB, flops=10**15, dtype="float16")
+
+    assert roofline(task, Tier.FP32, GPU).ceiling == "half tensor cores 700 TFLOP/s"
