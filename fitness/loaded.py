@@ -12,10 +12,9 @@ from torch import Tensor, nn
 
 from cuda_sandbox.signature import Role, Signature
 from fitness.description import TaskDescription
-from fitness.evaluation import Tier
+from fitness.errors import TaskError
 from fitness.leaves import Arguments, Collector, filled, find_sites, installed
 from fitness.reference import Leaves, Reference
-from fitness.task import TaskError
 from fitness.taskfile import TaskFile
 
 _OWN_SEED = 42
@@ -57,13 +56,6 @@ class LoadedTask:
     def signature(self) -> Signature:
         """The kernel's signature."""
         return self.description.signature
-
-    @property
-    def own_tier(self) -> Tier:
-        """The tier that PyTorch computes in, by the task's own types: ``half`` for 16-bit ones."""
-        floats = [leaf.tensor for leaf in self.reference.leaves if leaf.tensor.is_floating_point()]
-        narrow = floats and all(tensor.dtype.itemsize == 2 for tensor in floats)
-        return Tier.HALF if narrow else Tier.FP32
 
     @property
     def model(self) -> nn.Module:

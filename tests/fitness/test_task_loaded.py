@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from fitness.evaluation import Tier
-from fitness.task import TaskError
+from fitness.errors import TaskError
 from tests.fitness.task_files import described, loaded, simple
 
 RNN = """
@@ -205,9 +204,3 @@ def test_a_file_whose_shapes_depend_on_chance_is_refused_when_loaded(tmp_path):
     path.write_text(path.read_text().replace("WIDTH = 3", "WIDTH = 4"))
     with pytest.raises(TaskError, match="differ from run to run"):
         type(task).load(path, task.description, "cpu", 42)
-
-
-def test_own_tier_is_that_of_the_tasks_types(tmp_path):
-    half = "torch.randn(4).half(), torch.randint(3, (4,))"
-    assert loaded(tmp_path, simple("x, i: x * i", half)).own_tier is Tier.HALF
-    assert loaded(tmp_path, simple("x: x", "torch.randn(4)")).own_tier is Tier.FP32
