@@ -143,7 +143,8 @@ def _recorder(planned: Plan, machine: Machine) -> Recorder:
     """The run's record, begun if it is not there, with its task's file beside it."""
     if planned.exists:
         return _continued(planned, machine)
-    from fitness.task import TaskError, describe
+    from fitness.errors import TaskError
+    from fitness.task import describe
 
     try:
         task = describe(planned.config.task)

@@ -15,12 +15,12 @@ import torch
 
 from cuda_sandbox.cache import cache_dir
 from cuda_sandbox.slot import timing_slot
+from fitness.errors import TaskError
 from fitness.evaluation import Baseline, Interval, Precision, Tier
 from fitness.hardware import Ceilings, device_name, slot, write_json
 from fitness.reference import exact
 from fitness.roofline import impossible
 from fitness.stopwatch import Stopwatch
-from fitness.task import TaskError
 from fitness.timing import Effort, interval, sample
 
 if TYPE_CHECKING:

@@ -25,10 +25,10 @@ from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
 
 from cuda_sandbox.signature import Role, Signature
 from fitness.description import Node, TaskDescription, to_json
+from fitness.errors import TaskError
 from fitness.leaves import Leaf, dtype_name
 from fitness.reference import Reference, output_leaves
 from fitness.rnn import unrolled_at_once
-from fitness.task import TaskError
 from fitness.taskfile import TaskFile
 from fitness.trace import FlopCount, trace
 

@@ -17,7 +17,7 @@ from torch import Tensor, nn
 
 from cuda_sandbox.header import identifiers
 from cuda_sandbox.signature import DTYPES, Role, TensorSpec
-from fitness.task import TaskError
+from fitness.errors import TaskError
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,8 +12,8 @@ from torch import Tensor, nn
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from cuda_sandbox.signature import Role
+from fitness.errors import TaskError
 from fitness.leaves import Arguments, Collector, Leaf, check, filled, find_sites, installed, named
-from fitness.task import TaskError
 from fitness.taskfile import TaskFile, blamed
 
 Leaves = Mapping[str, Tensor]

@@ -22,8 +22,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cuda_sandbox.cache import cache_dir
-from cuda_sandbox.errors import UserError
 from fitness.description import TaskDescription, from_json
+from fitness.errors import TaskError
 
 if TYPE_CHECKING:
     from fitness.loaded import LoadedTask
@@ -31,10 +31,6 @@ if TYPE_CHECKING:
 _ROOT = Path(__file__).resolve().parent.parent
 _SOURCES = ("describe", "description", "leaves", "reference", "rnn", "taskfile", "trace")
 _START_S = 60.0  # for importing torch, before the child's own deadline (which names the line) runs
-
-
-class TaskError(UserError):
-    """A task that cannot be used: the message names the file, the line if known, a remedy."""
 
 
 def describe(path: str | Path, deadline_s: float = 60.0) -> TaskDescription:

@@ -21,7 +21,7 @@ import torch
 from torch import nn
 from torch.overrides import TorchFunctionMode
 
-from fitness.task import TaskError
+from fitness.errors import TaskError
 
 
 @contextlib.contextmanager

@@ -19,9 +19,9 @@ from torch.utils._pytree import tree_leaves
 from torch.utils.flop_counter import flop_registry
 
 from fitness.description import Node
+from fitness.errors import TaskError
 from fitness.leaves import dtype_name
 from fitness.reference import Reference
-from fitness.task import TaskError
 
 # What gives its first argument's values and nothing else
 _NAMES = """

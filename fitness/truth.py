@@ -24,13 +24,13 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from fitness.errors import TaskError
 from fitness.evaluation import Tier
 from fitness.inputs import Inputs, rungs
 from fitness.loaded import LoadedTask
 from fitness.measure import Errors, Size, errors_of, size_of
 from fitness.rankings import Ranking, Recorder
 from fitness.reference import Leaves, exact
-from fitness.task import TaskError
 
 _FACTOR = 4.0
 _CAP = 0.5

@@ -76,8 +76,9 @@ def command(
 def judged(call: Call) -> Evaluation:
     """The verdict. Raises a UserError or ClickException where the call is wrong."""
     from cuda_sandbox.report import Status
+    from fitness.errors import TaskError
     from fitness.evaluation import Evaluation
-    from fitness.task import TaskError, describe
+    from fitness.task import describe
 
     kernel, device = read_kernel(call)
     demand = read_demand(call)

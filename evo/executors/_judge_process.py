@@ -83,14 +83,13 @@ def serve(connection: Connection, post: Post) -> None:
     from cuda_sandbox.compiler import Compiler
     from cuda_sandbox.errors import UserError
     from fitness.judge import Judge
-    from fitness.task import TaskError
 
     with Compiler() as compiler:
         try:
             judge = Judge(
                 post.task_path, post.demand, post.device, compiler=compiler, threads=post.threads
             )
-        except (TaskError, UserError) as error:
+        except UserError as error:
             connection.send(Fault(str(error), fatal=True))
             return
         connection.send(Ready(judge.name))

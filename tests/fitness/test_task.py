@@ -11,7 +11,8 @@ import pytest
 
 from cuda_sandbox.signature import Role
 from fitness.description import from_json, to_json
-from fitness.task import TaskError, describe
+from fitness.errors import TaskError
+from fitness.task import describe
 from tests.fitness.task_files import described, loaded, simple, write
 
 TASKS = Path(__file__).parents[2] / "configs" / "tasks"
@@ -269,7 +270,8 @@ def test_describing_needs_no_torch_here_and_is_cached(tmp_path, monkeypatch):
     path = write(tmp_path, simple("x: x + 1", "torch.randn(3, 5)"))
     script = """
 import sys, time
-from fitness.task import TaskError, describe
+from fitness.errors import TaskError
+from fitness.task import describe
 first = describe(sys.argv[1])
 started = time.perf_counter()
 second = describe(sys.argv[1])
@@ -321,7 +323,7 @@ def get_inputs():
 import sys
 from pathlib import Path
 from fitness.describe import describe_here
-from fitness.task import TaskError
+from fitness.errors import TaskError
 for path in sys.argv[1:]:
     try:
         print(describe_here(Path(path)).signature.outputs[0].shape)

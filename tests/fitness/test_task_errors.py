@@ -8,7 +8,8 @@ from click.testing import CliRunner
 from evo.cli.header import command
 from fitness.describe import describe_here
 from fitness.description import to_json
-from fitness.task import TaskError, describe
+from fitness.errors import TaskError
+from fitness.task import describe
 from tests.fitness.task_files import HEAD, described, loaded, simple, write
 
 GOOD_INPUTS = "\n\ndef get_inputs():\n    return [torch.randn(4)]\n"
