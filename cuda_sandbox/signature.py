@@ -9,7 +9,7 @@ from typing import Any
 from cuda_sandbox.header import identifiers, render
 from cuda_sandbox.tensor import DTYPES, DType, Role, TensorSpec
 
-__all__ = ["DTYPES", "DType", "Role", "Signature", "TensorSpec", "unique"]
+__all__ = ["DTYPES", "DType", "Role", "Signature", "TensorSpec"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +33,7 @@ class Signature:
         if double:
             raise ValueError(
                 f"two tensors of the signature are called {double[0]!r}; "
-                "make their names differ with cuda_sandbox.signature.unique()"
+                "make their names differ with cuda_sandbox.header.identifiers()"
             )
 
     @property
@@ -68,11 +68,6 @@ class Signature:
             defines=tuple((name, literal) for name, literal in data["defines"]),
             notes=tuple(data["notes"]),
         )
-
-
-def unique(names: Iterable[str]) -> tuple[str, ...]:
-    """C identifiers for these names, in order, all different (a trailing ``_`` where needed)."""
-    return identifiers(names)
 
 
 def _specs(items: Iterable[Mapping[str, Any]]) -> tuple[TensorSpec, ...]:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
-from cuda_sandbox.report import CandidateFailure, Status
+from cuda_sandbox.report import Status
 from fitness.evaluation import Demand, Precision, Tier
 from fitness.measure import Errors, errors_of, largest_share, unravel, worst_element
 from fitness.truth import OutputTruth, Truth
@@ -45,31 +45,6 @@ def compare(outputs: Sequence[Tensor], truth: Truth) -> list[Comparison]:
     """A kernel's outputs (as the signature has them) beside the truth, output by output."""
     pairs = zip(outputs, truth.outputs, strict=True)
     return [_compare(output, true, truth.content) for output, true in pairs]
-
-
-class Examination:
-    """A kernel's outputs on one content after the other, under ``demand``."""
-
-    def __init__(self, demand: Demand) -> None:
-        self.demand = demand
-        self.comparisons: list[Comparison] = []
-
-    def add(self, name: str, outputs: Sequence[Tensor], truth: Truth) -> None:
-        """Compare ``outputs`` on the content ``name``.
-
-        Raises CandidateFailure(INCORRECT) as soon as the demand cannot be met any more.
-        """
-        found = [replace(one, content=name) for one in compare(outputs, truth)]
-        self.comparisons += found
-        status, reason, _ = verdict(self.demand, found)
-        if status is not Status.OK:
-            raise CandidateFailure(status, reason)
-
-    def conclude(self) -> Precision:
-        """The precision over all contents so far. Raises ValueError if there is none."""
-        if not self.comparisons:
-            raise ValueError("nothing was compared; add at least one content")
-        return _precision(self.comparisons)
 
 
 def verdict(

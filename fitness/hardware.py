@@ -110,26 +110,6 @@ def _kib(text: str) -> int:
     return int(text.strip().rstrip("KM")) * unit
 
 
-def facts(device: torch.device, threads: int) -> tuple[str, ...]:
-    """What an author should know of the device, a line each."""
-    import torch
-
-    if device.type != "cuda":
-        return (
-            device_name(device, threads),
-            f"last-level cache {cache_bytes(device) >> 20} MiB",
-            f"vector extensions: {torch.backends.cpu.get_cpu_capability()}",
-        )
-    found = torch.cuda.get_device_properties(device)
-    return (
-        f"{found.name}, compute capability {found.major}.{found.minor}",
-        f"{found.multi_processor_count} SMs, 64 K registers each",
-        f"{getattr(found, 'shared_memory_per_block_optin', 0) >> 10} KB shared memory per block",
-        f"L2 cache {found.L2_cache_size >> 20} MiB",
-        f"{found.total_memory >> 30} GiB device memory",
-    )
-
-
 def throttling(device: torch.device) -> dict[str, str]:
     """Clocks, temperature and throttle reasons as nvidia-smi reads them; empty on a CPU.
 

@@ -53,10 +53,9 @@ class Ready:
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """We failed, not the candidate; ``fatal`` if no other order would fare better."""
+    """We failed, not the candidate."""
 
     message: str
-    fatal: bool = False
 
 
 def main() -> None:
@@ -90,7 +89,7 @@ def serve(connection: Connection, post: Post) -> None:
                 post.task_path, post.demand, post.device, compiler=compiler, threads=post.threads
             )
         except UserError as error:
-            connection.send(Fault(str(error), fatal=True))
+            connection.send(Fault(str(error)))
             return
         connection.send(Ready(judge.name))
         while True:

@@ -5,7 +5,8 @@ import re
 
 import pytest
 
-from cuda_sandbox.signature import Role, Signature, TensorSpec, unique
+from cuda_sandbox.header import identifiers
+from cuda_sandbox.signature import Role, Signature, TensorSpec
 
 
 def spec(name: str, dtype: str = "float32", role: Role = Role.INPUT, *shape: int) -> TensorSpec:
@@ -80,7 +81,7 @@ def test_an_unknown_language_is_refused_with_those_there_are() -> None:
     ],
 )
 def test_names_become_distinct_identifiers(names: list[str], expected: tuple[str, ...]) -> None:
-    assert unique(names) == expected
+    assert identifiers(names) == expected
 
 
 def test_a_define_never_overwrites_a_dimension() -> None:

@@ -36,7 +36,7 @@ def main() -> None:
     connection = Connection(descriptor)
     post = connection.recv()
     if "broken" in post.task_path.name:
-        connection.send(Fault("broken.py:3: the task is broken", fatal=True))
+        connection.send(Fault("broken.py:3: the task is broken"))
         return
     connection.send(Ready("fake"))
     while True:

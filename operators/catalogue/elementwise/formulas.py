@@ -12,8 +12,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-SQRT2 = "K(1.41421356f)"
-
 
 @dataclass(frozen=True, slots=True)
 class Formula:
