@@ -20,13 +20,10 @@ from pydantic import (
     model_validator,
 )
 
-from evo import config_errors
+from evo import config_errors, runs
 from evo.yaml_source import ConfigError, Source, override, parse, read
 from fitness.evaluation import Demand, Tier
 from operators import extension, selection, variation
-
-NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
-RESERVED = ("archive",)
 
 # what may differ when a run is continued: how long, by which rates, and where
 OPEN_TO_CHANGE = ("budget", "variation.rates", "devices", "cpu", "require")
@@ -216,11 +213,8 @@ class RunConfig(Section):
     @field_validator("name")
     @classmethod
     def _folder(cls, name: str) -> str:
-        if not NAME.fullmatch(name) or name in RESERVED:
-            raise ValueError(
-                f"{name!r} cannot name a folder of a run: use letters, digits, '.', '_' and '-', "
-                f"and none of: {', '.join(RESERVED)}"
-            )
+        if fault := runs.name_fault(name):
+            raise ValueError(fault)
         return name
 
     @field_validator("devices")

@@ -11,17 +11,16 @@ import gzip
 import hashlib
 import io
 import json
-import re
 import sqlite3
 import tarfile
 import tempfile
 from contextlib import closing
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import IO, Any, Self
+from typing import IO, Self
 
 from cuda_sandbox.errors import UserError
-from evo import schema
+from evo import runs, schema
 from evo.store import FILE
 
 MANIFEST = "manifest.json"
@@ -59,10 +58,10 @@ class Manifest:
         return manifest
 
 
-def check_name(name: Any) -> str:
+def check_name(name: str) -> str:
     """A run's name that is safe as a folder's. Raises PackError."""
-    if not isinstance(name, str) or not re.fullmatch(r"[\w][\w.+-]{0,199}", name):
-        raise PackError(f"{name!r} cannot be a run's name: letters, digits, and . _ + - inside")
+    if fault := runs.name_fault(name):
+        raise PackError(fault)
     return name
 
 

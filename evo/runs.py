@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import fcntl
 import os
+import re
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -14,6 +15,7 @@ from cuda_sandbox.errors import UserError
 from evo.store import FILE
 
 LOCK = "run.lock"
+RESERVED = ("archive",)  # folders under populations/ that are no runs
 PATIENCE_S = 0.5  # somebody may be looking whether the run is going on
 
 
@@ -23,6 +25,17 @@ class UnknownRun(UserError):
 
 class RunBusy(UserError):
     """Another process is at it."""
+
+
+def name_fault(name: object) -> str:
+    """Why ``name`` cannot be a run's; empty if it can. It comes from people, and from packs."""
+    fits = isinstance(name, str) and re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,199}", name)
+    if fits and name not in RESERVED:
+        return ""
+    return (
+        f"{name!r} cannot be a run's name: use letters, digits, '.', '_', '+' and '-', "
+        f"a letter or a digit first, and none of: {', '.join(RESERVED)}"
+    )
 
 
 def populations_dir() -> Path:

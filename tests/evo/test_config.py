@@ -48,8 +48,8 @@ MISTAKES = [
         "offspring, elite, islands, selection, migration",
     ),
     ("name: x\n", "f.yaml: task: is missing; it has no default"),
-    ("task: t\nname: a/b\n", "f.yaml:2: name: 'a/b' cannot name a folder of a run: "),
-    ("task: t\nname: archive\n", "f.yaml:2: name: 'archive' cannot name a folder of a run: "),
+    ("task: t\nname: a/b\n", "f.yaml:2: name: 'a/b' cannot be a run's name: "),
+    ("task: t\nname: archive\n", "f.yaml:2: name: 'archive' cannot be a run's name: "),
     (
         f"{MINIMAL}fitness:\n  tier: fp23\n",
         "f.yaml:4: fitness.tier: unknown value 'fp23'; did you mean fp32? "

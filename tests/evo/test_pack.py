@@ -188,9 +188,16 @@ def refused(words: str, file: str = "bad.tar.gz") -> None:
 
 
 def test_a_name_that_leaves_the_folder_is_refused(packed: Path) -> None:
-    for name in ("../evil", "/evil", "..", ".hidden", "a/b", "", 7, "a\0b"):
+    for name in ("../evil", "/evil", "..", ".hidden", "a/b", "", 7, "a\0b", "archive"):
         write(Path("bad.tar.gz"), forged(packed, name=name))
         refused("cannot be a run's name")
+
+
+def test_a_run_is_not_taken_in_as_the_folder_of_kept_winners(packed: Path) -> None:
+    result = call("unpack", str(packed), "--as", "archive")
+    assert result.exit_code == 2
+    assert "'archive' cannot be a run's name" in result.output
+    assert not Path("populations/archive").exists()
 
 
 def test_members_that_leave_the_folder_are_refused(packed: Path) -> None:
