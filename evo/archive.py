@@ -60,14 +60,12 @@ def _refuse_other(folder: Path, view: RunView) -> None:
 def _texts(view: RunView) -> dict[str, str]:
     assert view.winner is not None
     info, one = view.info, view.by_id[view.winner]
-    found = view.certificate or one.evaluation
     certificate = {
         "kernel": one.id,
         "digest": one.digest,
         "certified": bool(view.certificate and view.certificate.correct),
         "search": verdict(one.evaluation),
         "certification": verdict(view.certificate) if view.certificate else None,
-        "certificate": finite(found.certificate) if found else None,
     }
     facts = summary(view)
     facts.pop("config")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,9 +13,14 @@ from cuda_sandbox.errors import UserError
 
 if TYPE_CHECKING:
     from cuda_sandbox.kernel import Kernel
-    from fitness.evaluation import Baseline, Demand, Evaluation
+    from fitness.evaluation import Demand, Evaluation
 
 LANGUAGES = {".cpp": ("cpp", "cpu"), ".cu": ("cuda", "cuda")}
+FIGURES = {  # always there, as nulls where they were not measured
+    "precision": ("tier", "error", "reference_error"),
+    "time_ms": ("median", "low", "high"),
+    "speedup": ("eager", "compile", "graph", "best"),
+}
 ACCEPTED, NOT_ACCEPTED, WRONG_CALL = 0, 1, 2
 
 
@@ -166,35 +171,12 @@ def on_device(call: Call, kernel: Kernel, demand: Demand, device: str) -> Evalua
 
 def as_record(found: Evaluation) -> dict[str, Any]:
     """The verdict as JSON values; what was not measured is null."""
-    precision = found.precision
-    record: dict[str, Any] = {
-        "status": found.status.value,
-        "correct": found.correct,
-        "reason": found.reason,
-        "precision": {
-            "tier": precision.tier if precision else None,
-            "error": precision.error if precision else None,
-            "reference_error": precision.reference_error if precision else None,
-        },
-        "time_ms": asdict(found.time_ms)
-        if found.time_ms
-        else {"median": None, "low": None, "high": None},
-        "baselines": {name: _baseline(base) for name, base in found.baselines.items()},
-        "speedup": {
-            name: found.speedup.get(name) for name in ("eager", "compile", "graph", "best")
-        },
-        "roofline_share": found.roofline_share,
-        "roofline_ceiling": found.roofline_ceiling,
-        "device": found.device or None,
-        "seconds": asdict(found.seconds),
-        "resources": [asdict(resource) for resource in found.resources],
-        "certificate": found.certificate,
-    }
+    from evo.report.plain import verdict
+
+    record = verdict(found)
+    for key, names in FIGURES.items():
+        record[key] = {**dict.fromkeys(names), **(record[key] or {})}
     return record
-
-
-def _baseline(base: Baseline) -> dict[str, Any]:
-    return {**asdict(base.time_ms), "tier": base.tier}
 
 
 def as_text(found: Evaluation) -> str:

@@ -130,7 +130,6 @@ class Bundle:
             "certified": bool(self.certificate and self.certificate.correct),
             "search": verdict(one.evaluation),
             "certification": verdict(self.certificate) if self.certificate else None,
-            "certificate": finite(self.certificate.certificate) if self.certificate else None,
             "ideas": [finite(each.birth.idea) for each in path if each.birth.idea],
             "environment": info.environment,
         }

@@ -51,6 +51,7 @@ def verdict(evaluation: Evaluation | None) -> dict[str, Any]:
         "device": evaluation.device,
         "seconds": finite(evaluation.seconds),
         "resources": [finite(each) for each in evaluation.resources],
+        "certificate": finite(evaluation.certificate),
     }
 
 

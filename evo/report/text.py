@@ -93,6 +93,8 @@ def kernel_text(view: RunView, one: Individual, certificate: Evaluation | None) 
     if certificate:
         lines += ["certificate:"]
         lines += [f"  {name:<11}{value}" for name, value in verdict_facts(certificate) if value]
+        checks = (certificate.certificate or {}).get("checks", {})
+        lines += [f"  {check}: {said}" for check, said in checks.items()]
     return [*lines, "", *one.kernel.source.rstrip().splitlines()]
 
 
