@@ -166,15 +166,33 @@ def _recorder(planned: Plan, machine: Machine) -> Recorder:
 def _continued(planned: Plan, machine: Machine) -> Recorder:
     recorder = Recorder.open(planned.folder)
     info = recorder.info
-    if info.language != machine.language:
+    try:
+        _refuse_unfit(planned, info, machine)
+    except UserError:
         recorder.close()
+        raise
+    config = planned.config.model_copy(update={"task": Path(planned.config.task).name})
+    recorder.set_info(replace(info, config=stored(config), state=State.RUNNING, outcome=""))
+    return recorder
+
+
+def _refuse_unfit(planned: Plan, info: RunInfo, machine: Machine) -> None:
+    if info.language != machine.language:
         raise DeviceMissing(
             f"{info.name} evolves {info.language} kernels, which {', '.join(machine.devices)} "
             f"cannot run: continue it on another machine (kernelevo pack {info.name})"
         )
-    config = planned.config.model_copy(update={"task": Path(planned.config.task).name})
-    recorder.set_info(replace(info, config=stored(config), state=State.RUNNING, outcome=""))
-    return recorder
+    copy = _task_copy(planned)  # what the judges are going to run
+    if copy.exists() and copy.read_text(encoding="utf-8") != info.task.source:
+        raise Refused(
+            f"{copy} is not the task that {info.name} was begun with: its figures would not be "
+            f"comparable. Delete that file, and it is written anew as it was"
+        )
+
+
+def _task_copy(planned: Plan) -> Path:
+    """The task's file beside the run's record."""
+    return planned.folder / Path(planned.config.task).name
 
 
 def _environment(machine: Machine) -> dict[str, str]:
@@ -194,7 +212,7 @@ def _sit(
 ) -> Outcome:
     info, config = recorder.info, planned.config
     recorder.add_event("sitting", machine.hardware, **_environment(machine))
-    task_path = planned.folder / Path(config.task).name
+    task_path = _task_copy(planned)
     if not task_path.exists():
         task_path.write_text(info.task.source, encoding="utf-8")
     brief = Brief(info.task, info.language, info.demand, info.header, machine.facts)

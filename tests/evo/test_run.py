@@ -185,6 +185,22 @@ def test_islands_killed_together_end_with_whole_generations(runs: Runs) -> None:
     assert sorted(move.individual for move in taken) == sorted(guests)
 
 
+def test_a_run_is_not_continued_on_another_task_than_it_was_begun_with(runs: Runs) -> None:
+    assert runs.finish()[0] == 0
+    copy = runs.run / "task.py"
+    task = copy.read_text()
+    copy.write_text(task + "# edited\n")
+    asked = len(runs.lines())
+    for target in ("fake", "fake.yaml"):
+        code, _, err = runs.finish(target, "--set", "budget.generations=4")
+        assert code != 0
+        assert "task.py is not the task that fake was begun with" in err
+    assert len(runs.lines()) == asked
+    copy.unlink()
+    assert runs.finish("fake", "--set", "budget.generations=4")[0] == 0
+    assert copy.read_text() == task
+
+
 def test_a_finished_run_shows_its_result_and_does_nothing(runs: Runs) -> None:
     code, out, _ = runs.finish()
     assert code == 0
