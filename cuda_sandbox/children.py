@@ -1,10 +1,17 @@
-"""Wait for child processes without polling."""
+"""Child processes of ours: where they import us from, and waiting for them without polling."""
 
 from __future__ import annotations
 
 import os
 import select
 import subprocess
+from pathlib import Path
+
+
+def import_path() -> str:
+    """PYTHONPATH for a Python child that is to import these packages, as they are here."""
+    root = str(Path(__file__).resolve().parents[1])
+    return os.pathsep.join(filter(None, [root, os.environ.get("PYTHONPATH")]))
 
 
 def wait_for(process: subprocess.Popen[bytes], timeout_s: float) -> int | None:

@@ -18,6 +18,10 @@ class Cpu:
     cache_bytes: int
     simd: tuple[str, ...]
 
+    def described(self, threads: int) -> str:
+        """The name that goes into records: ``AMD EPYC, 2 threads``."""
+        return f"{self.name}, {threads} thread{'s' if threads != 1 else ''}"
+
 
 @functools.cache
 def cpu() -> Cpu:

@@ -1,14 +1,19 @@
-"""The CUDA driver through ctypes: devices and memory without torch and without the toolkit."""
+"""The CUDA driver through ctypes: devices and memory without torch and without the toolkit.
+
+``python -m cuda_sandbox.driver`` prints the devices as JSON, for a process that does not want the
+driver in its memory.
+"""
 
 from __future__ import annotations
 
 import ctypes
 import functools
+import json
 import re
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from cuda_sandbox.isolation import Mount
@@ -22,17 +27,23 @@ class CudaError(RuntimeError):
 
 @dataclass(frozen=True, slots=True)
 class CudaDevice:
-    """One CUDA device: ``arch`` as nvcc wants it (``sm_90a``), sizes in bytes."""
+    """One CUDA device; ``major`` and ``minor`` are its compute capability, sizes in bytes."""
 
     index: int
     name: str
     uuid: str
-    arch: str
+    major: int
+    minor: int
     sms: int
     l2_bytes: int
     shared_bytes: int  # per block, opt-in
     memory_bytes: int
     driver: str
+
+    @property
+    def arch(self) -> str:
+        """As nvcc wants it: from Hopper on with the instructions that only this chip has."""
+        return f"sm_{self.major}{self.minor}{'a' if self.major >= 9 else ''}"
 
 
 @functools.cache
@@ -95,7 +106,8 @@ def device(index: int) -> CudaDevice:
         index=index,
         name=name.value.decode(),
         uuid=f"GPU-{uuid.UUID(bytes=bytes(identity))}",
-        arch=_arch(_attribute(handle, _MAJOR), _attribute(handle, _MINOR)),
+        major=_attribute(handle, _MAJOR),
+        minor=_attribute(handle, _MINOR),
         sms=_attribute(handle, _SMS),
         l2_bytes=_attribute(handle, _L2_BYTES),
         shared_bytes=_attribute(handle, _SHARED_OPTIN),
@@ -114,11 +126,6 @@ def ordinal(name: str) -> int:
     if match is None:
         raise ValueError(f"{name!r} is no CUDA device; write cuda or cuda:0")
     return int(match[1] or 0)
-
-
-def _arch(major: int, minor: int) -> str:
-    """The architecture with its own instructions, from Hopper on."""
-    return f"sm_{major}{minor}{'a' if major >= 9 else ''}"
 
 
 def _handle(index: int) -> ctypes.c_int:
@@ -194,3 +201,7 @@ def device_nodes() -> tuple[str, ...]:
     """The device nodes that CUDA opens."""
     found = [*Path("/dev").glob("nvidia*"), *Path("/dev/nvidia-caps").glob("*"), Path("/dev/dxg")]
     return tuple(sorted(str(path) for path in found if path.is_char_device()))
+
+
+if __name__ == "__main__":
+    print(json.dumps([asdict(device(index)) for index in range(count())]))

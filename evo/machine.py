@@ -6,13 +6,15 @@ CUDA's driver is asked in a process of its own: once loaded it would stay in the
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 from cuda_sandbox import devices as host
+from cuda_sandbox.children import import_path
+from cuda_sandbox.driver import CudaDevice
 from cuda_sandbox.errors import UserError
 
 
@@ -20,35 +22,6 @@ class DeviceMissing(UserError):
     """A device that the run needs is not here."""
 
     exit_code = 4
-
-
-@dataclass(frozen=True, slots=True)
-class Gpu:
-    """A CUDA device; sizes in bytes."""
-
-    name: str
-    major: int
-    minor: int
-    sms: int
-    shared_per_block: int
-    l2: int
-    memory: int
-
-    @property
-    def arch(self) -> str:
-        """The exact chip for nvcc: from Hopper on with the features that only it has."""
-        return f"sm_{self.major}{self.minor}{'a' if self.major >= 9 else ''}"
-
-    @property
-    def facts(self) -> tuple[str, ...]:
-        """What an author should know of it, a line each."""
-        return (
-            f"{self.name}, compute capability {self.major}.{self.minor} ({self.arch})",
-            f"{self.sms} SMs, 64 K registers each",
-            f"{self.shared_per_block >> 10} KB shared memory per block",
-            f"{self.l2 >> 20} MiB L2 cache",
-            f"{self.memory >> 30} GiB device memory",
-        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +60,7 @@ def survey(devices: str | Sequence[str], require: str | None, threads: int | Non
 def _cpu(threads: int | None) -> Machine:
     cpu = host.cpu()
     count = threads or cpu.cores
-    hardware = f"{cpu.name}, {count} thread{'s' if count != 1 else ''}"
+    hardware = cpu.described(count)
     facts = (
         hardware,
         f"{cpu.cache_bytes >> 20} MiB last-level cache",
@@ -96,7 +69,7 @@ def _cpu(threads: int | None) -> Machine:
     return Machine(("cpu",), "cpp", hardware, "native", facts, count)
 
 
-def _gpus(wanted: Sequence[str], found: Sequence[Gpu], require: str | None) -> Machine:
+def _gpus(wanted: Sequence[str], found: Sequence[CudaDevice], require: str | None) -> Machine:
     numbered = [name if ":" in name else f"{name}:0" for name in wanted]
     chosen = []
     for name in numbered:
@@ -115,13 +88,30 @@ def _gpus(wanted: Sequence[str], found: Sequence[Gpu], require: str | None) -> M
             f"{name} ({gpu.name})" for name, gpu in zip(numbered, chosen, strict=True)
         )
         raise UserError(f"a run's times must be comparable: take devices of one kind, not {names}")
-    return Machine(tuple(numbered), "cuda", chosen[0].name, chosen[0].arch, chosen[0].facts)
+    return Machine(tuple(numbered), "cuda", chosen[0].name, chosen[0].arch, _facts(chosen[0]))
 
 
-def gpus() -> tuple[Gpu, ...]:
+def _facts(gpu: CudaDevice) -> tuple[str, ...]:
+    """What an author should know of a GPU, a line each."""
+    return (
+        f"{gpu.name}, compute capability {gpu.major}.{gpu.minor} ({gpu.arch})",
+        f"{gpu.sms} SMs, 64 K registers each",
+        f"{gpu.shared_bytes >> 10} KB shared memory per block",
+        f"{gpu.l2_bytes >> 20} MiB L2 cache",
+        f"{gpu.memory_bytes >> 30} GiB device memory",
+    )
+
+
+def gpus() -> tuple[CudaDevice, ...]:
     """The CUDA devices that the driver shows; none without a driver."""
-    command = [sys.executable, "-P", str(Path(__file__).with_name("_gpus.py"))]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
-    if done.returncode != 0:
-        raise UserError(f"the CUDA driver cannot be asked: {done.stderr.strip()}")
-    return tuple(Gpu(**gpu) for gpu in json.loads(done.stdout))
+    command = [sys.executable, "-P", "-m", "cuda_sandbox.driver"]
+    environment = os.environ | {"PYTHONPATH": import_path()}
+    try:
+        done = subprocess.run(
+            command, capture_output=True, text=True, timeout=60, check=True, env=environment
+        )
+    except subprocess.CalledProcessError as error:
+        raise UserError(f"the CUDA driver cannot be asked: {error.stderr.strip()}") from error
+    except subprocess.TimeoutExpired as error:
+        raise UserError("the CUDA driver cannot be asked: no answer within 60 s") from error
+    return tuple(CudaDevice(**gpu) for gpu in json.loads(done.stdout))

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import platform
 import subprocess
 import time
 from collections.abc import Callable
@@ -14,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from cuda_sandbox.cache import cache_dir
+from cuda_sandbox.devices import cpu
 from cuda_sandbox.errors import UserError
 from fitness.evaluation import Tier
 
@@ -55,23 +55,13 @@ class Ceilings:
         return max(units[tier], key=lambda unit: unit[1])
 
 
-def cpu_name() -> str:
-    """The processor's model name, with the threads it may use."""
-    model = platform.processor() or platform.machine()
-    for line in Path("/proc/cpuinfo").read_text().splitlines():
-        if line.startswith("model name"):
-            model = line.partition(":")[2].strip()
-            break
-    return model
-
-
 def device_name(device: torch.device, threads: int) -> str:
     """The name that goes into records: ``NVIDIA H200`` or ``AMD EPYC, 2 threads``."""
     import torch
 
     if device.type == "cuda":
         return str(torch.cuda.get_device_name(device))
-    return f"{cpu_name()}, {threads} thread{'s' if threads != 1 else ''}"
+    return cpu().described(threads)
 
 
 def architecture(device: torch.device) -> str:
@@ -99,15 +89,7 @@ def cache_bytes(device: torch.device) -> int:
 
     if device.type == "cuda":
         return int(torch.cuda.get_device_properties(device).L2_cache_size)
-    sizes = [
-        _kib(path.read_text()) for path in Path("/sys/devices/system/cpu/cpu0/cache").glob("*/size")
-    ]
-    return max(sizes, default=32 << 20)
-
-
-def _kib(text: str) -> int:
-    unit = {"K": 1 << 10, "M": 1 << 20}.get(text.strip()[-1:], 1)
-    return int(text.strip().rstrip("KM")) * unit
+    return cpu().cache_bytes
 
 
 def throttling(device: torch.device) -> dict[str, str]:

@@ -22,13 +22,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cuda_sandbox.cache import cache_dir
+from cuda_sandbox.children import import_path
 from fitness.description import TaskDescription, from_json
 from fitness.errors import TaskError
 
 if TYPE_CHECKING:
     from fitness.loaded import LoadedTask
 
-_ROOT = Path(__file__).resolve().parent.parent
 _SOURCES = ("describe", "description", "leaves", "reference", "rnn", "taskfile", "trace")
 _START_S = 60.0  # for importing torch, before the child's own deadline (which names the line) runs
 
@@ -106,10 +106,9 @@ def _ask_child(path: Path, deadline_s: float) -> dict[str, Any]:
 def _run_child(path: Path, answer: Path, errors: Path, deadline_s: float) -> int | None:
     """The child's exit code, or None if it had to be killed at the deadline."""
     command = [sys.executable, "-m", "fitness.describe", str(path.resolve()), str(answer)]
-    known = os.environ.get("PYTHONPATH")
     environment = {
         **os.environ,
-        "PYTHONPATH": os.pathsep.join([str(_ROOT), *([known] if known else [])]),
+        "PYTHONPATH": import_path(),
         "CUDA_VISIBLE_DEVICES": "",  # describing must not touch, or wait for, a device
     }
     with (

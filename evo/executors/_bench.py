@@ -13,9 +13,9 @@ from collections.abc import Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
-from pathlib import Path
 from typing import Any
 
+from cuda_sandbox.children import import_path
 from cuda_sandbox.report import Status
 from evo.executor import JobFailed, Purpose
 from evo.executors._judge_process import Fault, Order, Post, Ready
@@ -201,11 +201,9 @@ def fail(future: Future[Evaluation], message: str) -> None:
 
 def _environment() -> dict[str, str]:
     """Ours without secrets, and with the folder that we were imported from on the path."""
-    root = str(Path(__file__).resolve().parents[2])
-    path = os.pathsep.join(filter(None, [root, os.environ.get("PYTHONPATH")]))
     kept = {
         name: value
         for name, value in os.environ.items()
         if not any(word in name.upper() for word in SECRETS)
     }
-    return kept | {"PYTHONPATH": path}
+    return kept | {"PYTHONPATH": import_path()}
