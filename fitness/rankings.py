@@ -7,7 +7,8 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.utils._python_dispatch import TorchDispatchMode
+
+from fitness.dispatch import Mode
 
 # operation -> (position of the dimension among its arguments, its default)
 _RANKINGS: dict[str, tuple[int, int | None]] = {
@@ -42,7 +43,7 @@ class Ranking:
         return self.values.gather(self.dim, index)
 
 
-class Recorder(TorchDispatchMode):
+class Recorder(Mode):
     """Notes every ranking that runs inside it."""
 
     def __init__(self) -> None:

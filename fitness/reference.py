@@ -9,9 +9,9 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.utils._python_dispatch import TorchDispatchMode
 
 from cuda_sandbox.signature import Role
+from fitness.dispatch import Mode
 from fitness.errors import TaskError
 from fitness.leaves import Arguments, Collector, Leaf, check, filled, find_sites, installed, named
 from fitness.taskfile import TaskFile, blamed
@@ -117,7 +117,7 @@ def upcast(tensor: Tensor) -> Tensor:
     return tensor.double() if tensor.dtype in _NARROW else tensor
 
 
-class _Widen(TorchDispatchMode):
+class _Widen(Mode):
     """Every operation that asks for a narrower float gets float64."""
 
     def __torch_dispatch__(

@@ -14,11 +14,11 @@ from typing import Any
 import torch
 from torch import Tensor, fx
 from torch.fx.experimental.proxy_tensor import make_fx
-from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 from torch.utils.flop_counter import flop_registry
 
 from fitness.description import Node
+from fitness.dispatch import Mode
 from fitness.errors import TaskError
 from fitness.leaves import dtype_name
 from fitness.reference import Reference
@@ -49,7 +49,7 @@ def trace(reference: Reference, leaves: Mapping[str, Tensor]) -> tuple[Node, ...
     return _Writer(module, names, roles).nodes()
 
 
-class FlopCount(TorchDispatchMode):
+class FlopCount(Mode):
     """Counts the operations that run inside it, multiply and add apart.
 
     Contractions by their shapes; normalisations a few per element; any other arithmetic one per
