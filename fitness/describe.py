@@ -20,14 +20,15 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
 
 from cuda_sandbox.signature import Role, Signature
 from fitness.description import Node, TaskDescription, to_json
 from fitness.errors import TaskError
-from fitness.leaves import Leaf, dtype_name
+from fitness.leaves import Leaf
 from fitness.reference import Reference, output_leaves
+from fitness.remarks import narrow_truth, notes, remarks
 from fitness.rnn import unrolled_at_once
 from fitness.taskfile import TaskFile
 from fitness.trace import FlopCount, trace
@@ -35,7 +36,6 @@ from fitness.trace import FlopCount, trace
 _REAL_MEMORY = 4 << 30  # bytes that a file which reads values may allocate
 _PATIENCE_S = 6.0  # one call that takes longer is not repeated for mere remarks
 _INT32 = range(-(2**31), 2**31)
-_HOUSEKEEPING = frozenset({"training", "call_super_init", "dump_patches"})
 
 
 @dataclass(frozen=True)
@@ -160,9 +160,9 @@ def _describe(
         named = output_leaves(reference, outputs)
     except TaskError as error:
         raise TaskError(f"{file.path}: {error}") from error
-    remarks = _remarks(reference)
+    said = remarks(reference)
     if seconds < _PATIENCE_S:
-        remarks += _narrow_truth(reference, outputs, leaves)
+        said += narrow_truth(reference, outputs, leaves)
     graph, trouble = _graph(file, reference, leaves, seconds)
     return TaskDescription(
         name=file.path.stem,
@@ -170,7 +170,7 @@ def _describe(
         signature=_signature(file, reference, named),
         graph=graph,
         flops=count.flops if count.known else None,
-        remarks=(*remarks, *trouble),
+        remarks=(*said, *trouble),
     )
 
 
@@ -209,7 +209,7 @@ def _signature(file: TaskFile, reference: Reference, outputs: tuple[Leaf, ...]) 
         arguments=tuple(tensors),
         outputs=tuple(leaf.spec for leaf in outputs),
         defines=defines,
-        notes=tuple(_notes(file, reference.model)),
+        notes=tuple(notes(file, reference.model)),
     )
 
 
@@ -224,93 +224,6 @@ def literal(value: int | float | bool, wide: bool) -> str:
         return f"{value!r}{suffix}"
     text = f'__builtin_nan{suffix}("")' if math.isnan(value) else f"__builtin_inf{suffix}()"
     return f"(-{text})" if value < 0 else text
-
-
-def _notes(file: TaskFile, model: nn.Module) -> list[str]:
-    """Lines on the constructor's arguments and the modules' numeric settings."""
-    given = ", ".join(f"{key}={_brief(value)}" for key, value in file.init_names().items())
-    notes = [f"Model({given})"] if given else []
-    for name, module in model.named_modules():
-        settings = ", ".join(f"{key}={value!r}" for key, value in _settings(module))
-        if settings:
-            notes.append(f"{name or 'self'}: {type(module).__name__}({settings})")
-    return notes
-
-
-def _settings(module: nn.Module) -> list[tuple[str, Any]]:
-    return [
-        (key, value)
-        for key, value in vars(module).items()
-        if not key.startswith("_") and key not in _HOUSEKEEPING and _is_setting(value)
-    ]
-
-
-def _is_setting(value: Any) -> bool:
-    if isinstance(value, (list, tuple)):
-        return bool(value) and all(_is_setting(item) for item in value)
-    return isinstance(value, (bool, int, float, str))
-
-
-def _brief(value: Any) -> str:
-    if isinstance(value, Tensor):
-        return f"tensor {dtype_name(value)}{list(value.shape)}"
-    text = repr(value)
-    return text if len(text) <= 80 else f"{text[:77]}..."
-
-
-def _remarks(reference: Reference) -> list[str]:
-    """What a user should know of how the task is judged."""
-    changed = reference.changed or frozenset()
-    arguments = reference.arguments
-    kinds = {role: [leaf.name for leaf in reference.leaves if leaf.role is role] for role in Role}
-    said = [
-        (
-            [name for name in kinds[Role.BUFFER] if name in changed],
-            "forward updates buffers ({}): they are restored before each call, "
-            "and the updates are not judged",
-        ),
-        (
-            kinds[Role.STATE],
-            "tensors kept as attributes ({}) are inputs of the kernel, restored before each call",
-        ),
-        (
-            [name for name in kinds[Role.INPUT] if name in changed],
-            "forward writes to its inputs ({}): only what it returns is judged",
-        ),
-        (list(arguments.dropped), "inputs that are None ({}) are no arguments of the kernel"),
-        (list(arguments.strided), "strided inputs ({}) are contiguous for both sides"),
-        (_idle_dropouts(reference.model), "dropout with p = 0 ({}) does nothing"),
-    ]
-    return [text.format(_listed(names)) for names, text in said if names]
-
-
-def _listed(names: list[str]) -> str:
-    rest = f" and {len(names) - 3} more" if len(names) > 3 else ""
-    return f"{', '.join(names[:3])}{rest}"
-
-
-def _idle_dropouts(model: nn.Module) -> list[str]:
-    return [
-        name
-        for name, module in model.named_modules()
-        if isinstance(module, nn.modules.dropout._DropoutNd) and module.training and module.p == 0
-    ]
-
-
-def _narrow_truth(
-    reference: Reference, outputs: tuple[Tensor, ...], leaves: Mapping[str, Tensor]
-) -> list[str]:
-    """A remark where the reference does not run in float64."""
-    try:
-        wide = reference.run64(leaves)
-    except TaskError as error:
-        return [f"no float64 truth, the task's own types stand in: {error}"]
-    narrow = [
-        str(i)
-        for i, (output, other) in enumerate(zip(outputs, wide, strict=True))
-        if output.is_floating_point() and other.dtype is not torch.float64
-    ]
-    return [f"truth of output {', '.join(narrow)} is not float64 throughout"] if narrow else []
 
 
 def main() -> None:
