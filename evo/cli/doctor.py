@@ -87,7 +87,7 @@ def deep_torch_finding() -> Finding:
 
 
 def compiler_findings() -> Iterator[Finding]:
-    """The compilers of the backends, and the sanitizers and profilers."""
+    """The compilers of the backends, and the sanitizers."""
     from cuda_sandbox.toolchain import cuda_toolkit, host_compiler
 
     toolkit = cuda_toolkit()
@@ -99,12 +99,13 @@ def compiler_findings() -> Iterator[Finding]:
         str(toolkit / "bin/nvcc") if toolkit else None,
         "CUDA kernels need it: install the CUDA toolkit; put nvcc on PATH or set CUDA_HOME",
     )
-    for name, remedy in {
-        "compute-sanitizer": "part of the CUDA toolkit; without it certificates say `not run`",
-        "ncu": "part of the CUDA toolkit; without it there are no profiler figures",
-    }.items():
-        inside = shutil.which(name, path=str(toolkit / "bin")) if toolkit else None
-        yield _tool(name, shutil.which(name) or inside, remedy)
+    name = "compute-sanitizer"
+    inside = shutil.which(name, path=str(toolkit / "bin")) if toolkit else None
+    yield _tool(
+        name,
+        shutil.which(name) or inside,
+        "part of the CUDA toolkit; without it certificates say `not run`",
+    )
 
 
 def _tool(name: str, path: str | None, remedy: str) -> Finding:

@@ -33,7 +33,7 @@ def main() -> int:
     missing = [name for name, number in found.items() if number is None]
     print(f"python {sys.version.split()[0]} at {sys.executable}")
     print("found: " + ", ".join(f"{name} {number}" for name, number in found.items() if number))
-    for tool in ("nvcc", "g++", "compute-sanitizer", "ncu", "bwrap"):
+    for tool in ("nvcc", "g++", "compute-sanitizer", "bwrap"):
         print(f"{tool}: {shutil.which(tool) or 'not found'}")
     if missing:
         print(f"missing: {', '.join(missing)}: the tests that import them are skipped")
