@@ -2,21 +2,34 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 from torch import Tensor
 
 from cuda_sandbox.signature import Role
-from fitness.correctness import Comparison, Quick, compare, quick, quick_check, verdict
+from fitness.correctness import (
+    Comparison,
+    Quick,
+    compare,
+    plain,
+    quick,
+    quick_check,
+    renewed,
+    verdict,
+)
+from fitness.errors import TaskError
 from fitness.evaluation import Demand, Tier
+from fitness.fresh import freshened
 from fitness.inputs import DISTRIBUTIONS, Inputs
 from fitness.loaded import LoadedTask
+from fitness.reference import exact
 from fitness.truth import Truth, find_content, find_truth
 
 TIMED = 4
-"""How many contents timed calls choose from: enough that a cache of results does not pay."""
+"""How many contents timed calls are made from, each time by moving and scaling their values."""
 
 
 @dataclass(frozen=True)
@@ -42,6 +55,23 @@ class TimedContent:
 
     leaves: Mapping[str, Tensor]
     expected: Quick
+    origin: Inputs
+
+    def fresh(self, rng: random.Random) -> TimedContent:
+        """The like of it that nobody has seen, so that no remembered result serves.
+
+        Itself where there is none: outputs that are not plain floats, a reference that fails.
+        """
+        if not plain(self.expected):
+            return self
+        leaves = freshened(self.leaves, self.origin.domains, rng)
+        try:
+            with exact():
+                outputs = self.origin.task.run(leaves)
+        except TaskError:
+            return self
+        expected = renewed(self.expected, outputs)
+        return replace(self, leaves=leaves, expected=expected) if expected else self
 
     def complaint(self, outputs: Sequence[Tensor]) -> str:
         """What is wrong with a timed call's outputs; empty if nothing is."""
@@ -84,7 +114,8 @@ class Bank:
         for spec in self._task.signature.arguments:
             if spec.role is Role.PARAMETER:
                 leaves[spec.name] = drawn[spec.name]
-        return TimedContent(leaves, quick(find_truth(self._task, leaves, "own"), self._demand))
+        expected = quick(find_truth(self._task, leaves, "own"), self._demand)
+        return TimedContent(leaves, expected, self._inputs)
 
     @cached_property
     def default_tier(self) -> Tier | None:

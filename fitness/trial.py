@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import ctypes
 import os
 import random
 import time
@@ -14,6 +16,7 @@ from cuda_sandbox.sandbox import Worker
 from fitness.arena import Arena
 from fitness.clocks import Reading, suspicion
 from fitness.contents import TimedContent
+from fitness.hardware import cache_bytes
 from fitness.timing import Effort, sample
 from fitness.witness import Usage, usage
 
@@ -30,17 +33,19 @@ class Trial:
         self._arena = arena
         self._rng = rng
         self._readings: list[Reading] = []
+        self._glimpse: tuple[Tensor, ...] = ()
+        self._ballast: ctypes.Array[ctypes.c_char] | None = None
 
     def outputs(self, leaves: Mapping[str, Tensor]) -> tuple[Tensor, ...]:
         """What the kernel makes of ``leaves``, in one untimed call."""
         return self._call(leaves, flush=False)[1]
 
     def timed(self, contents: Sequence[TimedContent]) -> float:
-        """The time (ms, worker's clock) of one call on a secret choice of ``contents``.
+        """The time (ms, worker's clock) of one call on arguments made of one of ``contents``.
 
-        Its outputs are checked.
+        Nobody has seen those arguments before. The outputs are checked.
         """
-        content = self._rng.choice(contents)
+        content = self._rng.choice(contents).fresh(self._rng)
         reading, outputs = self._call(content.leaves, flush=True)
         complaint = content.complaint(outputs)
         if complaint:
@@ -80,23 +85,42 @@ class Trial:
         Freshly written also for a call of nothing: a GPU that switches from our context to the
         worker's takes about 0.2 ms, which is overhead too.
         """
-        self._arena.write(leaves)
         on_cpu = self._arena.device.type == "cpu"
-        if flush and on_cpu:
-            # A request of its own: emptying the caches takes longer than many kernels, and its
-            # jitter would drown them in the judge's clock.
-            self._worker.run_empty(1, flush=True)
-        before = self._witness()
-        started = time.perf_counter()
+        with self._unseen():
+            self._arena.write(leaves)
+            if flush and on_cpu:
+                # Not in the worker: emptying the caches takes longer than many kernels, and its
+                # jitter would drown them in the judge's clock.
+                self._evict()
+            before = self._witness()
+            started = time.perf_counter()
         (worker_ms,) = run(1, flush=flush and not on_cpu)
         judge_ms = (time.perf_counter() - started) * 1e3
+        self._glimpse = self._arena.glimpse()
         return self._seen(worker_ms, judge_ms, before)
+
+    def _unseen(self) -> contextlib.AbstractContextManager[None]:
+        """Until the clock runs, nobody may look at the arguments and start on the work.
+
+        CPU only: stopping a process does not stop what it has given a GPU to do.
+        """
+        on_cpu = self._arena.device.type == "cpu"
+        return self._worker.frozen() if on_cpu else contextlib.nullcontext()
+
+    def _evict(self) -> None:
+        if self._ballast is None:
+            self._ballast = ctypes.create_string_buffer(2 * cache_bytes(self._arena.device))
+        ctypes.memset(self._ballast, self._rng.randrange(256), len(self._ballast))
 
     def _witness(self) -> tuple[Usage, Usage] | None:
         """What the worker and we have used of the CPU; None where the GPU does the work."""
         if self._arena.device.type != "cpu":
             return None
-        return usage(self._worker.pid), usage(os.getpid())
+        try:
+            return usage(self._worker.pid), usage(os.getpid())
+        except (OSError, ValueError) as error:  # it answered and died
+            reason = "the process ended although a call had been answered"
+            raise CandidateFailure(Status.CRASHED, reason) from error
 
     def _seen(
         self, worker_ms: float, judge_ms: float, before: tuple[Usage, Usage] | None
@@ -112,5 +136,5 @@ class Trial:
     ) -> tuple[Reading, tuple[Tensor, ...]]:
         reading = self._read(self._worker.run, leaves, flush=flush)
         with self._worker.frozen():
-            self._arena.inspect(leaves)
+            self._arena.inspect(leaves, self._glimpse)
             return reading, self._arena.outputs()

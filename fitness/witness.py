@@ -31,7 +31,7 @@ class Usage:
 
 
 def usage(pid: int) -> Usage:
-    """The usage of process ``pid``. Raises OSError if it is gone."""
+    """The usage of process ``pid``. Raises OSError or ValueError if it is gone."""
     cpu_s = time.clock_gettime((~pid << 3) | _PROCESS_CLOCK)
     main_ms, delay_ms = _main_thread(pid)
     return Usage(cpu_s * 1e3, main_ms, delay_ms)
