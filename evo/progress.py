@@ -15,8 +15,9 @@ from rich.text import Text
 
 from evo.budget import Budget
 from evo.individual import Individual
+from evo.lineage import headline
 from evo.records import Generation
-from evo.result import description, percent, times
+from evo.result import percent, span
 from evo.watch import Watch
 
 
@@ -89,8 +90,8 @@ class Progress(Watch):
     def _figures(self, individual: Individual) -> str:
         assert individual.evaluation is not None
         evaluation = individual.evaluation
-        figures = f"{times(evaluation.time_ms)}  {percent(evaluation, self._baseline)}"
-        return f"{individual.id}  {figures}  {description(individual)}"
+        figures = f"{span(evaluation.time_ms)}  {percent(evaluation, self._baseline)}"
+        return f"{individual.id}  {figures}  {headline(individual)}"
 
     def render(self) -> RenderableType:
         """The live part."""

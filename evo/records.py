@@ -40,6 +40,15 @@ class RunInfo:
     winner: str | None = None
     outcome: str = ""
 
+    def standing(self, *, busy: bool) -> str:
+        """The state in a word; ``interrupted`` for a run that was killed.
+
+        ``busy``: whether a process is at it now.
+        """
+        if busy:
+            return str(State.RUNNING)
+        return "interrupted" if self.state is State.RUNNING else str(self.state)
+
 
 @dataclass(frozen=True, slots=True)
 class Step:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from evo.individual import Individual
+from evo.lineage import headline
 from evo.store import Store
 from fitness.evaluation import Evaluation, Interval
 
 
-def times(interval: Interval | None) -> str:
+def span(interval: Interval | None) -> str:
     """A time with its interval: ``0.153 ms [0.152, 0.154]``."""
     if interval is None:
         return "no time"
@@ -58,16 +58,10 @@ def _best(store: Store, winner: str | None, best: str | None, baseline: str) -> 
     individual = store.individual(identity)
     evaluation = (store.certificate(identity) if winner else None) or individual.evaluation
     assert evaluation is not None
-    figures = f"{times(evaluation.time_ms)}, {percent(evaluation, baseline)}"
+    figures = f"{span(evaluation.time_ms)}, {percent(evaluation, baseline)}"
     rank = "winner     " if winner else "best so far"
     return [
         f"{rank} {identity}: {figures}{', certified' if winner else ', not certified'}",
         f"device      {evaluation.device}",
-        f"idea        {description(individual)}",
+        f"idea        {headline(individual)}",
     ]
-
-
-def description(individual: Individual) -> str:
-    """What made an individual: its idea, or what its operator noted."""
-    birth = individual.birth
-    return birth.idea.text if birth.idea else birth.note or birth.operator

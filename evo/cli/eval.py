@@ -181,6 +181,8 @@ def as_record(found: Evaluation) -> dict[str, Any]:
 
 def as_text(found: Evaluation) -> str:
     """The verdict for a person."""
+    from evo.result import span
+
     lines = [f"{found.status.value}{': ' + found.reason if found.reason else ''}"]
     if found.precision:
         lines.append(
@@ -189,8 +191,7 @@ def as_text(found: Evaluation) -> str:
             f"{found.precision.worst_on})"
         )
     if found.time_ms:
-        time = found.time_ms
-        lines.append(f"time       {time.median:.4g} ms [{time.low:.4g}, {time.high:.4g}]")
+        lines.append(f"time       {span(found.time_ms)}")
         lines += [
             f"{name:<10} {base.time_ms.median:.4g} ms" for name, base in found.baselines.items()
         ]

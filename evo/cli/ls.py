@@ -5,8 +5,12 @@ from __future__ import annotations
 import json
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
+
+if TYPE_CHECKING:
+    from evo.store import Store
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,15 +60,8 @@ def _row(folder: Path) -> Row | None:
         return None
 
 
-def _facts(store: object, name: str, busy: bool) -> Row:
-    from evo.records import State
-    from evo.store import Store
-
-    assert isinstance(store, Store)
+def _facts(store: Store, name: str, busy: bool) -> Row:
     info = store.info
-    state = "running" if busy else str(info.state)
-    if info.state is State.RUNNING and not busy:
-        state = "interrupted"
     closed = [g.number for g in store.generations() if g.survivors is not None]
     identity = info.winner or info.best
     evaluation = None
@@ -74,7 +71,7 @@ def _facts(store: object, name: str, busy: bool) -> Row:
     speedup = evaluation.speedup.get(info.demand.baseline) if evaluation else None
     return Row(
         name,
-        state,
+        info.standing(busy=busy),
         info.task.name,
         identity,
         evaluation.time_ms.median if evaluation and evaluation.time_ms else None,

@@ -8,8 +8,8 @@ from evo.individual import Individual
 from evo.lineage import gain, headline, speedup, status
 from evo.report.layout import times
 from evo.report.summary import Yield, by_category, by_operator, statuses
-from evo.report.trajectory import span
 from evo.report.view import RunView
+from evo.result import span
 from fitness.evaluation import Evaluation
 
 YIELD = ("tried", "correct", "faster", "mean gain", "best gain")
@@ -78,7 +78,7 @@ def _best(view: RunView) -> str:
     one = view.by_id[view.winner]
     verdict = view.certificate or one.evaluation
     seal = "certified" if view.certificate and view.certificate.correct else "not certified"
-    time = span(verdict.time_ms) if verdict and verdict.time_ms else "no time"
+    time = span(verdict.time_ms if verdict else None)
     value = verdict.speedup.get(view.baseline) if verdict else None
     share = f", {times(value)} over PyTorch {view.baseline}" if value else ""
     return f"{one.id}: {time}{share}, {seal}"

@@ -8,7 +8,7 @@ from evo.individual import Individual
 from evo.lineage import gain, headline, speedup, status
 from evo.report.plain import finite, interval, verdict
 from evo.report.view import RunView
-from fitness.evaluation import Interval
+from evo.result import span
 
 LANGUAGES = {"cuda": "CUDA", "cpp": "C++"}
 HEAD = ("round", "ms", "95% interval", "% of {}", "idea")
@@ -117,8 +117,3 @@ def _seal(view: RunView, last: Individual) -> str:
     share = f", {100 * value:.1f}% of {view.baseline}" if value else ""
     time = f": {span(found.time_ms)}" if found.time_ms else ""
     return f"{last.id} is certified on hidden inputs{time}{share}"
-
-
-def span(time: Interval) -> str:
-    """A time for a reader: ``0.537 ms [0.535, 0.54]``."""
-    return f"{time.median:.4g} ms [{time.low:.4g}, {time.high:.4g}]"

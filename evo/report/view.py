@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Self
 from cuda_sandbox.errors import UserError
 from evo.individual import Individual
 from evo.lineage import best, build, mothers
-from evo.records import Migration, RunInfo, Spent, State
+from evo.records import Migration, RunInfo, Spent
 from fitness.evaluation import Evaluation
 
 if TYPE_CHECKING:
@@ -72,9 +72,7 @@ class RunView:
     @property
     def state(self) -> str:
         """``running``, ``stopped``, ``failed``, ``finished``; ``interrupted`` if it was killed."""
-        if self.busy:
-            return str(State.RUNNING)
-        return "interrupted" if self.info.state is State.RUNNING else str(self.info.state)
+        return self.info.standing(busy=self.busy)
 
     @property
     def baseline(self) -> str:

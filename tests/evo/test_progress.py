@@ -12,7 +12,7 @@ from evo.budget import Budget
 from evo.config import Budget as Limits
 from evo.progress import Progress, left
 from evo.records import Spent
-from evo.result import percent, summary, times
+from evo.result import percent, span, summary
 from evo.store import Store
 from fitness.evaluation import Interval
 from tests.evo.fakes import FakeExecutor, Sitting, configuration, timed
@@ -72,7 +72,7 @@ def test_what_is_left_names_tokens_and_dollars_once_they_are_spent() -> None:
 
 def test_figures_carry_their_intervals() -> None:
     found = replace(timed(5.0), time_ms=Interval(5.0, 4.9, 5.2))
-    assert times(found.time_ms) == "5 ms [4.9, 5.2]"
+    assert span(found.time_ms) == "5 ms [4.9, 5.2]"
     # eager: 10 ms [9.9, 10.1]
     assert percent(found, "eager") == "200.0% of eager [190.4, 206.1]"
     assert percent(found, "compile") == "not compared with compile"
