@@ -59,12 +59,15 @@ def run(
 ) -> tuple[CompileReport, Built]:
     """Compile and screen; ``stop`` ends it early (then the status is ``timeout``)."""
     folder = job_folder(root)
-    built = Built(folder)
-    _write_sources(job, folder)
-    started = time.monotonic()
-    code = _execute(job, folder, deadline_s, stop)
-    seconds = time.monotonic() - started
-    return _judge(job, code, seconds, read_log(folder), built, deadline_s), built
+    with contextlib.ExitStack() as stack:
+        built = stack.enter_context(Built(folder))
+        _write_sources(job, folder)
+        started = time.monotonic()
+        code = _execute(job, folder, deadline_s, stop)
+        seconds = time.monotonic() - started
+        report = _judge(job, code, seconds, read_log(folder), built, deadline_s)
+        stack.pop_all()  # the folder is the caller's now
+    return report, built
 
 
 def sweep(root: Path) -> None:

@@ -26,6 +26,9 @@ class Compiler:
 
     ``jobs`` is the number of compilers that run at once (the cores, if None); ``deadline_s`` is
     what one compilation may take before its status is ``timeout``.
+
+    Raises:
+        BadLimit: KERNELEVO_CACHE_MB holds no size.
     """
 
     def __init__(
@@ -34,6 +37,7 @@ class Compiler:
         self._root = cache_dir or cache.cache_dir()
         self._objects = self._root / "objects"
         self._deadline_s = deadline_s
+        self._limit = cache.limit_bytes()
         self._pool = ThreadPoolExecutor(jobs or len(os.sched_getaffinity(0)), "compile")
         self._running: dict[str, Future[CompileReport]] = {}
         self._lock = threading.Lock()
@@ -122,7 +126,7 @@ class Compiler:
             self._compiled += 1
             due = self._compiled % _EVICT_EVERY == 1
         if due:
-            cache.evict(self._objects, cache.limit_bytes())
+            cache.evict(self._objects, self._limit)
 
 
 def _done(report: CompileReport) -> Future[CompileReport]:

@@ -12,7 +12,10 @@ import click
 from cuda_sandbox.errors import UserError
 
 if TYPE_CHECKING:
+    from cuda_sandbox.compiler import Compiler
     from cuda_sandbox.kernel import Kernel
+    from cuda_sandbox.report import CompileReport
+    from cuda_sandbox.signature import Signature
     from fitness.evaluation import Demand, Evaluation
 
 LANGUAGES = {".cpp": ("cpp", "cpu"), ".cu": ("cuda", "cuda")}
@@ -131,20 +134,25 @@ def read_demand(call: Call) -> Demand:
         raise click.UsageError(str(error)) from error
 
 
-def compiled_only(signature: Any, kernel: Kernel, arch: str) -> Evaluation:
+def compiled_only(signature: Signature, kernel: Kernel, arch: str) -> Evaluation:
     """The compiler's word alone: ``ok`` says that it compiles, without times or precision."""
     from cuda_sandbox.compiler import Compiler
     from fitness.evaluation import Evaluation, Seconds
 
     with Compiler() as compiler:
-        try:
-            report = compiler.submit(kernel, signature, arch).result()
-        except (ValueError, RuntimeError) as error:
-            raise click.UsageError(str(error)) from error
+        report = compiled(compiler, kernel, signature, arch)
     reason = report.reason or f"compiled for {arch}; not run"
     return Evaluation(
         report.status, reason, seconds=Seconds(report.seconds), resources=report.resources
     )
+
+
+def compiled(compiler: Compiler, kernel: Kernel, signature: Signature, arch: str) -> CompileReport:
+    """The compiler's report. Raises UsageError where the architecture or the compiler is none."""
+    try:
+        return compiler.submit(kernel, signature, arch).result()
+    except (ValueError, RuntimeError) as error:
+        raise click.UsageError(str(error)) from error
 
 
 def on_device(call: Call, kernel: Kernel, demand: Demand, device: str) -> Evaluation:
@@ -157,14 +165,12 @@ def on_device(call: Call, kernel: Kernel, demand: Demand, device: str) -> Evalua
     with Compiler() as compiler:
         judge = Judge(call.task, demand, device, compiler=compiler)
         try:
-            report = compiler.submit(kernel, judge.signature, judge.arch).result()
+            report = compiled(compiler, kernel, judge.signature, judge.arch)
             if call.certify:
                 from fitness.certify import certify
 
                 return certify(judge, (kernel, report), {})
             return judge.evaluate(kernel, report)
-        except (ValueError, RuntimeError) as error:
-            raise click.UsageError(str(error)) from error
         finally:
             judge.close()
 

@@ -80,7 +80,7 @@ class Bench:
         """Start early; if that fails, the first job will try again and report it."""
         try:
             self._start()
-        except (Died, JobFailed):
+        except Exception:  # noqa: BLE001  # any: this thread must live to fail the jobs
             self._clear()
 
     def _serve(self, ticket: Ticket) -> None:
@@ -96,6 +96,9 @@ class Bench:
                 deaths.append(str(death))
                 if self._closed.is_set():
                     return fail(ticket.future, "the run was stopped")
+            except Exception as error:  # noqa: BLE001  # any: nobody may wait for ever
+                self._clear()
+                return fail(ticket.future, f"the judge failed: {type(error).__name__}: {error}")
             else:
                 return resolve(ticket.future, evaluation)
         reason = f"the judge died on it twice: {deaths[-1]}"

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from cuda_sandbox import compile_job
 from cuda_sandbox.compiler import Compiler
 from cuda_sandbox.kernel import Kernel
 from cuda_sandbox.report import CompileReport, Status
@@ -42,6 +43,18 @@ def test_a_kernel_is_compiled_once_and_then_found(compiler, signature, compile_c
     assert again.cached
     assert again.object_key == first.object_key
     assert compiler.object_path(first.object_key).read_bytes()[:4] == b"\x7fELF"
+
+
+def test_a_compilation_that_fails_by_our_fault_leaves_no_folder(
+    tmp_path, signature, monkeypatch
+) -> None:
+    def full(*_: object) -> None:
+        raise OSError("no space left")
+
+    monkeypatch.setattr(compile_job, "run_tool", full)
+    with Compiler(tmp_path) as compiler, pytest.raises(OSError, match="no space left"):
+        compiler.submit(Kernel(RELU, "cpp"), signature, "native").result()
+    assert list((tmp_path / "jobs").iterdir()) == []
 
 
 def test_identical_submissions_at_once_are_one_compilation(compiler, signature) -> None:

@@ -9,6 +9,8 @@ from pathlib import Path
 import pytest
 
 from cuda_sandbox import cache as store
+from cuda_sandbox.compiler import Compiler
+from cuda_sandbox.errors import UserError
 from cuda_sandbox.slot import compile_slot, timing_slot
 
 
@@ -93,6 +95,8 @@ def test_a_wrong_size_limit_says_what_to_write(monkeypatch) -> None:
     monkeypatch.setenv("KERNELEVO_CACHE_MB", "2GB")
     with pytest.raises(ValueError, match="KERNELEVO_CACHE_MB must be a size in MB such as 2048"):
         store.limit_bytes()
+    with pytest.raises(UserError, match="KERNELEVO_CACHE_MB"):
+        Compiler()  # at once, not after the first kernel has been compiled
 
 
 def test_the_least_recently_used_files_go_first(tmp_path) -> None:

@@ -149,3 +149,24 @@ def test_a_kernel_can_be_compiled_for_a_chip_that_is_not_here(tmp_path):
     assert "compiled for sm_89; not run" in found["reason"]
     assert found["time_ms"]["median"] is None
     assert found["resources"][0]["registers"] > 0
+
+
+def test_a_fault_of_ours_is_not_blamed_on_the_call(task, tmp_path, monkeypatch):
+    class Broken:
+        signature = arch = None
+
+        def __init__(self, *_args, **_options):
+            pass
+
+        def evaluate(self, *_args):
+            raise ValueError("our own mistake")
+
+        def close(self):
+            pass
+
+    monkeypatch.setattr("fitness.judge.Judge", Broken)
+    monkeypatch.setattr("evo.cli.eval.compiled", lambda *_: None)
+    result = evaluate(task, kernel(tmp_path, RIGHT), "--json")
+    assert result.exit_code == 70
+    assert result.stdout == ""
+    assert "our own mistake" in result.stderr

@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -105,6 +106,16 @@ def test_a_job_on_which_the_judge_dies_twice_is_booked_and_the_next_goes_on(make
     assert found.result(60).status is Status.CRASHED
     assert found.result().reason == "the judge died on it twice: exit code 3: last words"
     assert after.result(60).status is Status.OK
+
+
+def test_a_judge_whose_process_cannot_be_started_fails_the_job_and_keeps_nobody_waiting(
+    make: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(_bench, "sys", SimpleNamespace(executable="/nowhere/python"))
+    executor = make()
+    for _ in range(2):
+        with pytest.raises(JobFailed, match=r"FileNotFoundError: .*/nowhere/python"):
+            executor.submit(job("fine")).result(60)
 
 
 def test_a_fault_of_ours_is_no_verdict(make: Make) -> None:
