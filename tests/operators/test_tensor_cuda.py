@@ -7,44 +7,24 @@ code, and the compiler accepts what they make.
 from __future__ import annotations
 
 import random
-import re
-import shutil
-import subprocess
-from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from cuda_sandbox.kernel import Kernel
-from cuda_sandbox.signature import Role, Signature, TensorSpec
 from operators.catalogue.render import TUNABLE, Recipe, read, render
-from operators.catalogue.shelf import Match, load_book
+from tests.operators.cuda_workbench import (
+    Case,
+    compile_errors,
+    idle_ideas,
+    kernel,
+    needs_nvcc,
+    random_recipe,
+)
 
 
-@dataclass(frozen=True)
-class Case:
-    """A problem as its family's recogniser answers it, and the tensors that go with it."""
-
-    family: str
-    problem: dict[str, Any]
-    shapes: tuple[tuple[int, ...], ...]
-    out: tuple[int, ...]
-
-    @property
-    def match(self) -> Match:
-        return Match(self.family, "cuda", load_book(self.family, "cuda"), self.problem)
-
-    @property
-    def signature(self) -> Signature:
-        names = ("q", "k", "v") if self.family == "attention" else ("a", "b", "c")
-        dtype = self.problem["dtype"]
-        given = [
-            TensorSpec(name, dtype, shape, Role.INPUT)
-            for name, shape in zip(names, self.shapes, strict=False)
-        ]
-        return Signature("case", tuple(given), (TensorSpec("out", dtype, self.out, Role.OUTPUT),))
+def named(names: str, *shapes: tuple[int, ...]) -> tuple[tuple[str, tuple[int, ...]], ...]:
+    """As many of the one-letter names as there are shapes."""
+    return tuple(zip(names, shapes, strict=False))
 
 
 def product(
@@ -53,7 +33,7 @@ def product(
     sizes = {"batch": 1, "m": m, "n": n, "k": k, "trans_a": False, "trans_b": turned}
     names = {"a": "a", "b": "b", "bias": "c" if bias else None, "out": "out", "dtype": dtype}
     shapes = ((m, k), (n, k) if turned else (k, n), *(((n,),) if bias else ()))
-    return Case("matmul", {**sizes, **names}, shapes, (m, n))
+    return Case("matmul", {**sizes, **names}, named("abc", *shapes), (m, n))
 
 
 def convolution(pooled: bool, dtype: str = "float32", stride: int = 4) -> Case:
@@ -63,10 +43,9 @@ def convolution(pooled: bool, dtype: str = "float32", stride: int = 4) -> Case:
         **{"n": 2, "c": 3, "h": 224, "w": 224, "filters": 96, "kh": 11, "kw": 11},
         **{"oh": side, "ow": side, "pad_h": 2, "pad_w": 2, "stride_h": stride, "stride_w": stride},
     }
+    tensors = named("abc", (2, 3, 224, 224), (96, 3, 11, 11), (96,))
     if not pooled:
-        return Case(
-            "conv", problem, ((2, 3, 224, 224), (96, 3, 11, 11), (96,)), (2, 96, side, side)
-        )
+        return Case("conv", problem, tensors, (2, 96, side, side))
     side = (side - 3) // 2 + 1
     pool = {
         "pool_h": 3,
@@ -76,8 +55,7 @@ def convolution(pooled: bool, dtype: str = "float32", stride: int = 4) -> Case:
         "ph": side,
         "pw": side,
     }
-    shapes = ((2, 3, 224, 224), (96, 3, 11, 11), (96,))
-    return Case("conv_block", {**problem, **pool}, shapes, (2, 96, side, side))
+    return Case("conv_block", {**problem, **pool}, tensors, (2, 96, side, side))
 
 
 def attention(head: int, dtype: str, causal: bool = False) -> Case:
@@ -85,7 +63,7 @@ def attention(head: int, dtype: str, causal: bool = False) -> Case:
         **{"q": "q", "k": "k", "v": "v", "out": "out", "dtype": dtype, "heads": 3, "q_len": 200},
         **{"kv_len": 200, "head": head, "head_v": head, "scale": "0.125f", "causal": causal},
     }
-    return Case("attention", problem, ((3, 200, head),) * 3, (3, 200, head))
+    return Case("attention", problem, named("qkv", *((3, 200, head),) * 3), (3, 200, head))
 
 
 CASES = {
@@ -109,42 +87,11 @@ BEST = {
 }
 
 
-def closure(match: Match, keys: Sequence[str]) -> tuple[str, ...]:
-    chosen: tuple[str, ...] = ()
-    for key in keys:
-        chosen = match.book.with_key(chosen, key)
-    return chosen
-
-
-def kernel(case: Case, keys: Sequence[str], values: dict[str, str] | None = None) -> Kernel:
-    return render(case.match, case.signature, Recipe(closure(case.match, keys), values or {}))
-
-
-def code(source: str) -> str:
-    """What the compiler sees: no comments, no white space."""
-    return re.sub(r"\s+", " ", re.sub(r"//[^\n]*", "", source))
-
-
-def compile_errors(case: Case, source: str, folder: Path, arch: str) -> str:
-    """The compiler's words where it refuses a kernel; empty where it accepts it."""
-    (folder / "header.h").write_text(case.signature.header("cuda"))
-    (folder / "kernel.cu").write_text(source)
-    target = f"-gencode=arch=compute_{arch},code=sm_{arch}"
-    command = ["nvcc", "-O3", target, "-include", "header.h", "-c", "kernel.cu", "-o", "kernel.o"]
-    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
-    return "" if done.returncode == 0 else done.stdout + done.stderr
-
-
 @pytest.mark.parametrize("name", CASES)
 def test_every_idea_changes_the_code(name: str) -> None:
     case = CASES[name]
-    match = case.match
-    keys = match.applicable()
-    assert len(keys) >= 6
-    for key in keys:
-        with_idea = closure(match, [key])
-        without = match.book.without(with_idea, key)
-        assert code(kernel(case, with_idea).source) != code(kernel(case, without).source), key
+    assert len(case.match.applicable()) >= 6
+    assert idle_ideas(case) == []
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -178,7 +125,7 @@ def test_reduced_precision_is_never_offered_to_half_operands() -> None:
         assert not {"tf32", "tf32x3", "split_half"} & set(CASES[name].match.applicable())
 
 
-@pytest.mark.skipif(shutil.which("nvcc") is None, reason="needs nvcc")
+@needs_nvcc
 @pytest.mark.parametrize("name", BEST)
 def test_the_best_recipes_compile(name: str, tmp_path: Path) -> None:
     source = kernel(CASES[name], BEST[name].split()).source
@@ -186,16 +133,11 @@ def test_the_best_recipes_compile(name: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(shutil.which("nvcc") is None, reason="needs nvcc")
+@needs_nvcc
 @pytest.mark.parametrize("arch", ["80", "89", "90a"])
 @pytest.mark.parametrize("name", CASES)
 def test_random_recipes_compile(name: str, arch: str, tmp_path: Path) -> None:
     case, rng = CASES[name], random.Random(f"{name}{arch}")
-    keys = list(case.match.applicable())
-    rng.shuffle(keys)
-    plain = kernel(case, keys)
-    values = {
-        n: rng.choice(t.split("tune:")[1].split()) for _, n, _, t in TUNABLE.findall(plain.source)
-    }
+    keys, values = random_recipe(case, rng)
     source = kernel(case, keys, values).source
-    assert compile_errors(case, source, tmp_path, arch) == ""
+    assert compile_errors(case, source, tmp_path, arch) == "", (keys, values)
