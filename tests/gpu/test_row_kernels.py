@@ -17,15 +17,8 @@ from typing import Any
 
 import pytest
 
-from tests.operators.test_row_cuda import (
-    Case,
-    closure,
-    kernel,
-    norm,
-    random_recipe,
-    reduction,
-    softmax,
-)
+from tests.operators.cuda_workbench import Case, closure, kernel, random_recipe
+from tests.operators.test_row_cuda import norm, reduction, softmax
 
 torch: Any = pytest.importorskip("torch")
 pytestmark = [
