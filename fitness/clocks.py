@@ -10,6 +10,9 @@ _SHARE = 0.15
 _JITTER_MS = 0.1
 """How far the judge's clock may read above the worker's: a share of the time, plus jitter."""
 
+_ACCOUNT_MS = 0.01
+"""How exact the CPU's account is."""
+
 
 @dataclass(frozen=True, slots=True)
 class Reading:
@@ -48,6 +51,17 @@ def suspicion(calls: Sequence[Reading], empty: Sequence[Reading]) -> str:
         f"clocks: its process tells {told:.4g} ms a call, "
         f"the judge's clock {told + max(hidden, busy - told):.4g} ms"
     )
+
+
+def understated_ms(calls: Sequence[Reading], empty: Sequence[Reading]) -> float:
+    """What must be added to the worker's times for them to cover the CPU time it has used.
+
+    A clock may be wrong by a little without any suspicion, which is much for a small kernel. The
+    CPU's account is exact enough for that, also on a busy machine; 0 for a clock that is right.
+    """
+    used = _low([call.busy_ms for call in calls]) - _low([call.busy_ms for call in empty])
+    gap = used - _low([call.worker_ms for call in calls])
+    return gap if gap > _ACCOUNT_MS else 0.0
 
 
 def _quiet(calls: Sequence[Reading], empty: Sequence[Reading], limit: float) -> bool:

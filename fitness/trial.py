@@ -14,7 +14,7 @@ from torch import Tensor
 from cuda_sandbox.report import CandidateFailure, Status
 from cuda_sandbox.sandbox import Worker
 from fitness.arena import Arena
-from fitness.clocks import Reading, suspicion
+from fitness.clocks import Reading, suspicion, understated_ms
 from fitness.contents import TimedContent
 from fitness.hardware import cache_bytes
 from fitness.timing import Effort, sample
@@ -62,16 +62,19 @@ class Trial:
             self.timed(contents)
         self._readings.clear()
         times = sample(lambda: self.timed(contents), effort)
-        self.compare_clocks(contents)
-        return times
+        missing = self.compare_clocks(contents)
+        return [told + missing for told in times]
 
-    def compare_clocks(self, contents: Sequence[TimedContent]) -> None:
-        """Raise CandidateFailure(HACK) if the judge's clock saw more time than the worker tells."""
+    def compare_clocks(self, contents: Sequence[TimedContent]) -> float:
+        """What the worker's times lack (ms): see `understated_ms`.
+
+        Raises CandidateFailure(HACK) if the judge's clock saw more time than the worker tells.
+        """
         for _ in range(_ROUNDS):
             empty = [self._read(self._worker.run_empty, contents[0].leaves) for _ in range(7)]
             complaint = suspicion(self._readings, empty)
             if not complaint:
-                return
+                return understated_ms(self._readings, empty)
             self._readings.clear()
             for _ in range(15):
                 self.timed(contents)

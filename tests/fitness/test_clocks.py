@@ -1,7 +1,7 @@
 import os
 import time
 
-from fitness.clocks import Reading, suspicion
+from fitness.clocks import Reading, suspicion, understated_ms
 from fitness.witness import usage
 
 QUIET = [Reading(0.0, 0.1 + 0.01 * i, 0.02) for i in range(7)]
@@ -35,6 +35,13 @@ def test_a_few_delayed_calls_raise_no_suspicion():
     few = [*calls(told=1.0, seen=1.1, busy=1.0)[:11], *calls(told=1.0, seen=30.0, busy=1.0)[:4]]
 
     assert suspicion(few, QUIET) == ""
+
+
+def test_a_small_lie_is_made_good_from_the_cpu_time():
+    honest, liar = (calls(told=told, seen=0.12, busy=0.06) for told in (0.04, 0.005))
+
+    assert understated_ms(honest, QUIET) == 0
+    assert abs(understated_ms(liar, QUIET) - 0.035) < 1e-9
 
 
 def test_the_system_counts_the_cpu_time_of_a_process():
