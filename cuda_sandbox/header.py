@@ -104,7 +104,7 @@ def render(
         _INCLUDES[language],
         _defines(named, defines),
         _TENSOR_MAP if language == "cuda" else "",
-        _prototype(named, language),
+        _prototype(tensors, language),
     ]
     return "\n".join(section for section in sections if section)
 
@@ -143,14 +143,20 @@ def _free(name: str, used: set[str]) -> str:
     return name
 
 
-def _prototype(named: dict[str, TensorSpec], language: str) -> str:
-    parameters = [
+def parameters(tensors: Sequence[TensorSpec], language: str) -> list[str]:
+    """The parameters of ``launch``: ``const float* x``, ``float* out``, ``void* workspace``, ..."""
+    pointers = [
         f"{'' if tensor.role is Role.OUTPUT else 'const '}"
         f"{DTYPES[tensor.dtype].spelling[language]}* {identifier}"
-        for identifier, tensor in named.items()
+        for identifier, tensor in zip(
+            identifiers(tensor.name for tensor in tensors), tensors, strict=True
+        )
     ]
-    parameters += ["void* workspace", *_STREAM[language]]
-    arguments = ",\n                      ".join(parameters)
+    return [*pointers, "void* workspace", *_STREAM[language]]
+
+
+def _prototype(tensors: Sequence[TensorSpec], language: str) -> str:
+    arguments = ",\n                      ".join(parameters(tensors, language))
     return (
         f'extern "C" int launch({arguments});\n'
         'extern "C" size_t workspace_bytes(void);  // optional; 0 if absent\n'

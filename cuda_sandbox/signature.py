@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from cuda_sandbox.header import identifiers, render
+from cuda_sandbox.header import identifiers, parameters, render
 from cuda_sandbox.tensor import DTYPES, DType, Role, TensorSpec
 
 __all__ = ["DTYPES", "DType", "Role", "Signature", "TensorSpec"]
@@ -53,6 +53,10 @@ class Signature:
             ValueError: ``language`` has no spelling of the tensors' types.
         """
         return render(self.title, self.tensors, language, self.defines, self.notes)
+
+    def parameters(self, language: str) -> list[str]:
+        """The parameters of ``launch`` as the header declares them."""
+        return parameters(self.tensors, language)
 
     def to_dict(self) -> dict[str, Any]:
         """The signature as JSON values; ``from_dict`` reads them back."""

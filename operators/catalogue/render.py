@@ -10,7 +10,7 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 from cuda_sandbox.kernel import Kernel
-from cuda_sandbox.signature import DTYPES, Role, Signature
+from cuda_sandbox.signature import Signature
 from operators.catalogue.shelf import HERE, Match
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ def render(match: Match, signature: Signature, recipe: Recipe) -> Kernel:
     body = template.render(
         problem=match.problem,
         keys=frozenset(recipe.keys),
-        arguments=_arguments(signature, match.language),
+        arguments=", ".join(signature.parameters(match.language)),
         tune=tune,
     )
     names = " ".join((match.family, *recipe.keys))
@@ -66,15 +66,6 @@ def _checksum(body: str) -> str:
     """Of everything but the tunables' values, so that tuning leaves a kernel ours."""
     blanked = TUNABLE.sub(r"\1\4", body)
     return f"{zlib.crc32(blanked.encode()):08x}"
-
-
-def _arguments(signature: Signature, language: str) -> str:
-    parts = []
-    for tensor in signature.tensors:
-        const = "" if tensor.role is Role.OUTPUT else "const "
-        parts.append(f"{const}{DTYPES[tensor.dtype].spelling[language]}* {tensor.name}")
-    parts.append("void* workspace")
-    return ", ".join([*parts, "cudaStream_t stream"] if language == "cuda" else parts)
 
 
 @cache
