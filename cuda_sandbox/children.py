@@ -2,16 +2,27 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 import select
+import signal
 import subprocess
 from pathlib import Path
+
+_PR_SET_PDEATHSIG = 1
 
 
 def import_path() -> str:
     """PYTHONPATH for a Python child that is to import these packages, as they are here."""
     root = str(Path(__file__).resolve().parents[1])
     return os.pathsep.join(filter(None, [root, os.environ.get("PYTHONPATH")]))
+
+
+def die_with(parent: int) -> None:
+    """For a child to call: be killed when the thread that started it ends, however it ends."""
+    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    if os.getppid() != parent:
+        os._exit(1)
 
 
 def wait_for(process: subprocess.Popen[bytes], timeout_s: float) -> int | None:

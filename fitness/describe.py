@@ -1,4 +1,4 @@
-"""The child that describes a task: ``python -m fitness.describe TASK ANSWER DEADLINE_S``.
+"""The child that describes a task: ``python -m fitness.describe TASK ANSWER DEADLINE_S PARENT``.
 
 It runs the file under fake tensors, so that nothing is allocated; where the file reads values,
 step by step for real, on limited memory. The answer is a JSON file: a description, or ``error``.
@@ -23,6 +23,7 @@ import torch
 from torch import Tensor
 from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
 
+from cuda_sandbox.children import die_with
 from cuda_sandbox.signature import Role, Signature
 from fitness.description import Node, TaskDescription, to_json
 from fitness.errors import TaskError
@@ -229,6 +230,7 @@ def literal(value: int | float | bool, wide: bool) -> str:
 def main() -> None:
     """Describe the task named on the command line and write the answer."""
     path, answer, deadline_s = Path(sys.argv[1]), Path(sys.argv[2]), float(sys.argv[3])
+    die_with(parent=int(sys.argv[4]))
     faulthandler.dump_traceback_later(deadline_s, exit=True)
     warnings.simplefilter("ignore")
     torch.set_num_threads(1)

@@ -115,7 +115,7 @@ def _run_child(path: Path, answer: Path, errors: Path, deadline_s: float) -> int
     with (
         errors.open("wb") as stderr,
         _group(
-            [*command, str(deadline_s)],
+            [*command, str(deadline_s), str(os.getpid())],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=stderr,

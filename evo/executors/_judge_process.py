@@ -5,8 +5,6 @@ Started by ``evo.executors._bench`` as ``python -m evo.executors._judge_process 
 
 from __future__ import annotations
 
-import ctypes
-import os
 import signal
 import sys
 import traceback
@@ -15,14 +13,13 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from cuda_sandbox.children import die_with
 from cuda_sandbox.report import CompileReport
 from evo.executor import Job, Purpose
 from fitness.evaluation import Demand, Evaluation
 
 if TYPE_CHECKING:
     from fitness.judge import Judge
-
-_PR_SET_PDEATHSIG = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,13 +65,6 @@ def main() -> None:
         serve(connection, connection.recv())
     except (EOFError, BrokenPipeError):
         return
-
-
-def die_with(parent: int) -> None:
-    """Be killed as soon as the thread that started us ends, however it ends."""
-    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-    if os.getppid() != parent:
-        os._exit(1)
 
 
 def serve(connection: Connection, post: Post) -> None:

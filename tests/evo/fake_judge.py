@@ -9,7 +9,8 @@ from dataclasses import replace
 from multiprocessing.connection import Connection
 from pathlib import Path
 
-from evo.executors._judge_process import Fault, Order, Ready, die_with
+from cuda_sandbox.children import die_with
+from evo.executors._judge_process import Fault, Order, Ready
 from fitness.evaluation import Evaluation
 from tests.evo.fakes import timed
 

@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
 import pytest
 from click.testing import CliRunner
 
+from cuda_sandbox.children import import_path
 from evo.cli.header import command
 from fitness.describe import describe_here
 from fitness.description import to_json
@@ -122,6 +129,34 @@ def test_an_import_that_hangs_ends_at_the_deadline_and_names_the_line(tmp_path):
     line = HEAD.count("\n") + 2
     with pytest.raises(TaskError, match=rf"task\.py:{line}: still running after 1 s"):
         describe(path, deadline_s=1)
+
+
+def test_a_hanging_description_ends_with_a_caller_that_is_killed(tmp_path):
+    said = tmp_path / "pid"
+    body = f"import os, time\nopen({str(said)!r}, 'w').write(str(os.getpid()))\ntime.sleep(60)\n"
+    path = str(write(tmp_path, body))
+    ask = f"from pathlib import Path; from fitness.task import describe; describe(Path({path!r}))"
+    environment = {**os.environ, "PYTHONPATH": import_path()}
+    caller = subprocess.Popen([sys.executable, "-c", ask], env=environment)
+    wait_until(lambda: said.exists() and said.read_text())
+    caller.kill()
+    caller.wait()
+    wait_until(lambda: not running(int(said.read_text())))
+
+
+def running(pid):
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+
+
+def wait_until(happened):
+    for _ in range(400):
+        if happened():
+            return
+        time.sleep(0.1)
+    pytest.fail("it did not happen in 40 s")
 
 
 def test_a_crash_is_told_apart(tmp_path):
