@@ -242,12 +242,10 @@ def load(path: Path, settings: tuple[str, ...] = ()) -> RunConfig:
     source = override(read(path), settings)
     source.data.setdefault("name", path.stem)
     config = check(source)
-    found = _find(Path(config.task), [Path(), *path.absolute().parents])
+    folders = [Path(), *path.absolute().parents]
+    found = _find(Path(config.task), folders)
     if found is None:
-        where = source.place(("task",))
-        raise ConfigError(
-            f"{where}: task: there is no file {config.task}, here or at {path.parent}"
-        )
+        raise ConfigError(f"{source.place(('task',))}: task: {no_file(Path(config.task), folders)}")
     return config.model_copy(update={"task": str(found)})
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import difflib
+from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any, Literal, get_args, get_origin
 
 from pydantic import BaseModel, ValidationError
@@ -99,3 +101,14 @@ def _literals(annotation: Any) -> list[str]:
 
 def _shown(value: Any) -> str:
     return "empty" if value is None else repr(value)
+
+
+def no_file(wanted: Path, folders: Sequence[Path] = (Path(),)) -> str:
+    """That ``wanted`` is in none of ``folders``, and the nearest that is."""
+    there = {
+        str(wanted.with_name(file.name)): None
+        for folder in folders
+        for file in (folder / wanted).parent.glob(f"*{wanted.suffix}")
+    }
+    near = difflib.get_close_matches(str(wanted), there, n=1, cutoff=0.6)
+    return f"there is no file {wanted}" + (f"; did you mean {near[0]}?" if near else "")

@@ -44,10 +44,12 @@ def survey(devices: str | Sequence[str], require: str | None, threads: int | Non
     """The machine with the ``devices`` of a configuration (``auto``: every GPU, else the CPU).
 
     ``require`` must be a part of each GPU's name. Raises DeviceMissing, and UserError where the
-    devices are of several kinds.
+    devices are of several kinds, or where it is the CPU that is to be a GPU.
     """
     wanted = [devices] if isinstance(devices, str) else list(devices)
     if wanted == ["cpu"]:
+        if require:
+            raise UserError(f"require: {require}: that is a GPU's, and devices is cpu: drop one")
         return _cpu(threads)
     found = gpus()
     if wanted == ["auto"]:

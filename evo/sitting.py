@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from cuda_sandbox.errors import UserError
-from evo import __version__, runs
+from evo import __version__, config_errors, runs
 from evo.config import RunConfig, differences, load, restore, stored
 from evo.engine import Engine, Outcome
 from evo.executor import Executor
@@ -71,7 +71,7 @@ def plan(target: str, settings: tuple[str, ...], new: bool) -> Plan:
     if path.is_file() and path.name != FILE:
         return _from_file(load(path, settings), new)
     if path.suffix in (".yaml", ".yml"):
-        raise Refused(f"there is no file {target}")
+        raise Refused(config_errors.no_file(path))
     if new:
         raise Refused("--new takes a YAML file: a run is begun from its configuration")
     return _from_run(runs.resolve(target), settings)

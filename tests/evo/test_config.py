@@ -6,8 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from cuda_sandbox.errors import UserError
 from evo import config
 from evo.config import check, differences, load, restore, stored
+from evo.sitting import plan
 from evo.yaml_source import ConfigError, override, parse
 
 MINIMAL = "name: x\ntask: t.py\n"
@@ -202,6 +204,17 @@ def test_a_missing_task_is_named_with_its_line(tmp_path: Path) -> None:
     file.write_text("seed: 1\ntask: nowhere.py\n")
     with pytest.raises(ConfigError, match=r"mine.yaml:2: task: there is no file nowhere.py"):
         load(file)
+
+
+def test_a_misspelt_path_is_answered_with_the_nearest_file(tmp_path: Path) -> None:
+    (tmp_path / "tasks").mkdir()
+    (tmp_path / "tasks" / "softmax.py").write_text("")
+    file = tmp_path / "mine.yaml"
+    file.write_text("task: tasks/softmx.py\n")
+    with pytest.raises(ConfigError, match=r"tasks/softmx.py; did you mean tasks/softmax.py\?"):
+        load(file)
+    with pytest.raises(UserError, match=r"did you mean .*/mine.yaml\?"):
+        plan(str(tmp_path / "mien.yaml"), (), new=False)
 
 
 def test_what_is_stored_reads_back_and_holds_no_path() -> None:

@@ -64,6 +64,11 @@ def test_another_gpu_than_the_required_is_refused_with_the_way_round(
     assert survey("auto", "l40s", None).arch == "sm_89"
 
 
+def test_a_required_gpu_is_not_forgotten_on_the_cpu() -> None:
+    with pytest.raises(UserError, match=r"require: L40S: .* devices is cpu"):
+        survey("cpu", "L40S", None)
+
+
 def test_devices_of_several_kinds_are_not_mixed(gpus: list[CudaDevice]) -> None:
     gpus += [H200, L40S]
     with pytest.raises(UserError, match="take devices of one kind"):
