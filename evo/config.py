@@ -245,7 +245,8 @@ def load(path: Path, settings: tuple[str, ...] = ()) -> RunConfig:
     folders = [Path(), *path.absolute().parents]
     found = _find(Path(config.task), folders)
     if found is None:
-        raise ConfigError(f"{source.place(('task',))}: task: {no_file(Path(config.task), folders)}")
+        fault = config_errors.no_file(Path(config.task), folders)
+        raise ConfigError(f"{source.place(('task',))}: task: {fault}")
     return config.model_copy(update={"task": str(found)})
 
 
