@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import sqlite3
 import subprocess
 import sys
+from contextlib import closing
 from pathlib import Path
 
 import click
@@ -49,6 +52,38 @@ def test_a_fault_of_ours_never_reads_as_a_kernel_refused(monkeypatch: pytest.Mon
     assert result.exit_code == cli.OUR_FAULT
     assert "ZeroDivisionError: ours" in result.stderr
     assert "fault of kernelevo" in result.stderr
+
+
+def test_a_full_disk_and_a_damaged_file_are_no_fault_of_ours(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    result = failing_with(OSError(errno.ENOSPC, "No space left on device", "x"), monkeypatch)
+    assert result.exit_code == 2
+    assert "No space left on device: 'x': make room" in result.stderr
+    result = failing_with(full_database(), monkeypatch)
+    assert result.exit_code == 2
+    assert "database or disk is full: make room" in result.stderr
+    result = failing_with(damaged_database(tmp_path / "file"), monkeypatch)
+    assert result.exit_code == 2
+    assert "malformed: the file is damaged" in result.stderr
+
+
+def full_database() -> Exception:
+    with closing(sqlite3.connect(":memory:")) as connection:
+        connection.execute("pragma max_page_count = 2")
+        with pytest.raises(sqlite3.OperationalError) as caught:
+            connection.execute("create table t as select randomblob(100000)")
+        return caught.value
+
+
+def damaged_database(path: Path) -> Exception:
+    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
+        connection.execute("create table t as select randomblob(20000)")
+    path.write_bytes(path.read_bytes()[:4096] + b"x" * (path.stat().st_size - 4096))
+    with closing(sqlite3.connect(path)) as connection:
+        with pytest.raises(sqlite3.DatabaseError) as caught:
+            connection.execute("select * from t").fetchall()
+        return caught.value
 
 
 def test_doctor_names_the_keys_and_never_shows_them(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,6 +7,7 @@ answers at once however heavy a command is.
 
 from __future__ import annotations
 
+import errno
 import importlib
 import re
 import traceback
@@ -29,6 +30,13 @@ HANDLED_BY_CLICK = (
     EOFError,
 )
 OUR_FAULT = 70  # EX_SOFTWARE: 1 means "kernel not accepted", so a crash needs a code of its own
+DISK_ADVICE = "make room there, or let us write there, then call again; what was committed is kept"
+DAMAGED = "the file is damaged: take in a pack of it (`kernelevo unpack`), or begin with --new"
+DISK_FAULTS = {errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES}
+SQLITE_FAULTS = {  # by SQLite's primary result codes: READONLY, IOERR, CORRUPT, FULL, CANTOPEN
+    **dict.fromkeys((8, 10, 13, 14), DISK_ADVICE),
+    11: DAMAGED,
+}
 
 
 def first_line(path: Path) -> str:
@@ -79,9 +87,19 @@ def explained(error: Exception) -> Exception:
         return Failure(str(error), error.exit_code)
     if isinstance(error, ImportError) and (error.name or "").partition(".")[0] not in OURS:
         return Failure(f"{error}; `kernelevo doctor` says what to install", 2)
+    if fault := storage_fault(error):
+        return Failure(fault, 2)
     traceback.print_exception(error)
     click.echo("This is a fault of kernelevo: please report the lines above.", err=True)
     return click.exceptions.Exit(OUR_FAULT)
+
+
+def storage_fault(error: Exception) -> str:
+    """What to say where the disk or a run's file is at fault, not the program; else empty."""
+    if isinstance(error, OSError) and error.errno in DISK_FAULTS:
+        return f"{error}: {DISK_ADVICE}"
+    code = getattr(error, "sqlite_errorcode", 0) & 0xFF  # the rest of it says more closely where
+    return f"run.sqlite: {error}: {SQLITE_FAULTS[code]}" if code in SQLITE_FAULTS else ""
 
 
 class Failure(click.ClickException):
