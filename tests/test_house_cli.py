@@ -24,7 +24,7 @@ def invoke(*arguments: str) -> Result:
     return CliRunner().invoke(cli.main, arguments)
 
 
-def failing_with(error: Exception, monkeypatch: pytest.MonkeyPatch) -> Result:
+def failing_with(error: BaseException, monkeypatch: pytest.MonkeyPatch) -> Result:
     @click.command()
     def command() -> None:
         raise error
@@ -52,6 +52,12 @@ def test_a_fault_of_ours_never_reads_as_a_kernel_refused(monkeypatch: pytest.Mon
     assert result.exit_code == cli.OUR_FAULT
     assert "ZeroDivisionError: ours" in result.stderr
     assert "fault of kernelevo" in result.stderr
+
+
+def test_ctrl_c_never_reads_as_a_kernel_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    result = failing_with(KeyboardInterrupt(), monkeypatch)
+    assert result.exit_code == 130
+    assert "stopped" in result.stderr
 
 
 def test_a_full_disk_and_a_damaged_file_are_no_fault_of_ours(

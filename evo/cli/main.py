@@ -29,6 +29,7 @@ HANDLED_BY_CLICK = (
     BrokenPipeError,
     EOFError,
 )
+STOPPED = 130
 OUR_FAULT = 70  # EX_SOFTWARE: 1 means "kernel not accepted", so a crash needs a code of its own
 DISK_ADVICE = "make room there, or let us write there, then call again; what was committed is kept"
 DAMAGED = "the file is damaged: take in a pack of it (`kernelevo unpack`), or begin with --new"
@@ -77,6 +78,8 @@ class CommandFolder(click.Group):
             return super().invoke(ctx)
         except HANDLED_BY_CLICK:
             raise
+        except KeyboardInterrupt:  # click would end with 1, which is a verdict
+            raise Failure("stopped by Ctrl-C", STOPPED) from None
         except Exception as error:
             raise explained(error) from error
 
