@@ -112,7 +112,7 @@ class _Certification:
             stack.enter_context(timing_slot(slot(self.judge.device)))
             before = throttling(self.judge.device)
             times = interleave(calls, _EFFORT, self.judge.rng)
-        missing = trial.compare_clocks(self.bank.timed)
+            missing = trial.compare_clocks(self.bank.timed)
         for name in ("kernel", "kernel again"):
             times[name] = [told + missing for told in times[name]]
         return {
