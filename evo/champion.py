@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
 from evo.codec import decode
-from evo.individual import Individual, beats
+from evo.individual import Individual
 from evo.recorder import Recorder
 from evo.store import unpacked
 from evo.survival import beaten
@@ -58,17 +58,18 @@ def contenders(recorder: Recorder, hardware: str) -> list[Contender]:
 
 
 def final(ranked: Iterable[Contender], demoted: Collection[str]) -> Contender | None:
-    """The best of all, whatever the order in which islands happened to finish.
+    """The one to certify: whose interval's upper end is lowest, so that no lucky median wins.
 
-    They are taken in the order of generation, island and slot, each beating the one before only
-    significantly; ``demoted`` digests are left out.
+    The earliest of equals; ``demoted`` digests are left out. The order in which islands happened
+    to finish does not matter.
     """
-    best: Contender | None = None
-    for one in ranked:
-        fit = one.digest not in demoted
-        if fit and (best is None or beats(one.evaluation, best.evaluation)):
-            best = one
-    return best
+    fit = (one for one in ranked if one.digest not in demoted and one.evaluation.time_ms)
+    return min(fit, key=_upper_end, default=None)
+
+
+def _upper_end(one: Contender) -> float:
+    assert one.evaluation.time_ms is not None
+    return one.evaluation.time_ms.high
 
 
 def place(identity: str) -> tuple[int, ...]:
