@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from operators.catalogue._shared.cpp import FLAGS
+from operators.catalogue._shared.cpp import DYNAMIC, FLAGS, SIMD
 from operators.catalogue.family import Book, Entry, Problem
 from operators.idea import Category
 
@@ -38,17 +38,8 @@ BOOK = Book(
             Category.PARALLELISM,
             applies=lambda p: _rows(p) and p["cols"] >= 4096,
         ),
-        Entry(
-            "dynamic",
-            "hand work out in small chunks as cores become free, so that none waits for a slow one",
-            Category.CONTROL,
-            requires=("threads",),
-        ),
-        Entry(
-            "simd",
-            "work on whole vector registers",
-            Category.COMPUTE,
-        ),
+        DYNAMIC,
+        SIMD,
         Entry(
             "unroll",
             "unroll the vector loops with several independent accumulators, so that additions do "
