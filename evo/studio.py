@@ -10,14 +10,15 @@ from typing import Any
 
 from cuda_sandbox.kernel import Kernel
 from evo.budget import Budget
+from evo.desk import PlainDesk
 from evo.memory import Memory
 from evo.recorder import Recorder
 from evo.records import Call
-from operators.author import Author, Brief, Draft, NoFamily
+from operators.author import Author, Brief, Desk, Draft, NoFamily
 from operators.idea import Category, Idea
 from operators.variation import Order, Written
 
-Ask = Callable[[Author, random.Random], Awaitable[Sequence[Any]]]
+Ask = Callable[[Author, Desk], Awaitable[Sequence[Any]]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +61,7 @@ class Studio:
         return await self._drafts(
             f"{order.key}/port",
             {"count": count},
-            lambda author, rng: author.port(self._brief, count, rng),
+            lambda author, desk: author.port(self._brief, count, desk),
         )
 
     async def ideate(self, order: Order) -> list[Idea]:
@@ -70,7 +71,7 @@ class Studio:
         reply = await self._reply(
             f"{order.key}/ideate",
             {"parent": parent.id, "count": count, "tried": len(tried)},
-            lambda author, rng: author.ideate(self._brief, parent, tried, count, rng),
+            lambda author, desk: author.ideate(self._brief, parent, tried, count, desk),
             _ideas_to_parts,
         )
         return [_idea(data) for data in json.loads(reply[0])["ideas"][:count]] if reply else []
@@ -81,7 +82,7 @@ class Studio:
         drafts = await self._drafts(
             f"{order.key}/implement/{place}",
             {"parent": parent.id, "idea": idea.text, "branches": branches},
-            lambda author, rng: author.implement(self._brief, parent, idea, branches, rng),
+            lambda author, desk: author.implement(self._brief, parent, idea, branches, desk),
             asked_first=idea.author,
         )
         return drafts[:branches]
@@ -92,7 +93,7 @@ class Studio:
         drafts = await self._drafts(
             f"{order.key}/cross",
             {"parents": [mother.id, father.id]},
-            lambda author, rng: author.cross(self._brief, (mother, father), rng),
+            lambda author, desk: author.cross(self._brief, (mother, father), desk),
         )
         return drafts[: order.counts.branches]
 
@@ -102,7 +103,7 @@ class Studio:
         return await self._drafts(
             f"{order.key}/repair",
             {"failed": failed.id},
-            lambda author, rng: author.repair(self._brief, failed, rng),
+            lambda author, desk: author.repair(self._brief, failed, desk),
         )
 
     async def _drafts(
@@ -136,12 +137,12 @@ class Studio:
     ) -> tuple[str, Sequence[Any]]:
         """Ask one author after the other until one has an answer."""
         # a generator for each call: one that is answered from the record draws nothing
-        rng = random.Random(f"{self._staff.seed}/{key}")
-        refusals: list[NoFamily] = []
-        queue = self._staff.of(asked_first, rng) if asked_first else self._staff.order(rng)
+        desk = PlainDesk(key, random.Random(f"{self._staff.seed}/{key}"))
+        staff, refusals = self._staff, list[NoFamily]()
+        queue = staff.of(asked_first, desk.rng) if asked_first else staff.order(desk.rng)
         for author in queue:
             try:
-                answer = await ask(author, rng)
+                answer = await ask(author, desk)
             except NoFamily as refusal:
                 refusals.append(refusal)
                 continue

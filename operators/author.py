@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -11,6 +11,7 @@ from cuda_sandbox.kernel import Kernel
 from fitness.description import TaskDescription
 from fitness.evaluation import Demand, Evaluation
 from operators.idea import Idea
+from operators.llm import Model, Prompt, Reply
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,10 +55,54 @@ class Specimen:
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """A kernel that an author wrote, with the idea it carries out."""
+    """A kernel that an author wrote, with the idea it carries out.
+
+    ``model`` is the name of the model that wrote it; empty where none did.
+    """
 
     kernel: Kernel
     idea: Idea
+    model: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Credit:
+    """What one model has brought so far: a draw of models may follow it.
+
+    ``calls`` and ``dollars`` are what it was asked and cost; ``children`` were judged; ``gains``
+    are those of them that are significantly faster than their parent, each as child's / parent's
+    speedup.
+    """
+
+    calls: int = 0
+    dollars: float = 0.0
+    children: int = 0
+    gains: tuple[float, ...] = ()
+
+
+class Desk(Protocol):
+    """What an author works with during one call: its place in the run, chance, and the models."""
+
+    @property
+    def key(self) -> str:
+        """The call's place in the run, such as ``0-3-12/mutation/ideate``."""
+        ...
+
+    @property
+    def rng(self) -> random.Random:
+        """Chance, seeded by the run and the key."""
+        ...
+
+    async def ask(self, place: str, prompt: Prompt, model: Model) -> Reply | None:
+        """The model's reply to ``prompt``: the recorded one, if ``place`` under ``key`` has one.
+
+        None: no answer will come (the budget, a refusal, a lost call).
+        """
+        ...
+
+    def credit(self) -> Mapping[str, Credit]:
+        """What each model has brought, by its name, as far as the place may know of it."""
+        ...
 
 
 class NoFamily(Exception):
@@ -67,34 +112,34 @@ class NoFamily(Exception):
 class Author(Protocol):
     """Has ideas and writes kernels. Every method may answer with fewer items than asked, or none.
 
-    Given the same arguments and the same state of ``rng`` an author should answer the same;
-    one that cannot (a model) has its replies recorded and replayed.
+    Given the same arguments and a desk of the same key an author answers the same: chance comes
+    from the desk, and so do the replies of models, which it records and gives again.
     """
 
     name: str
 
-    async def port(self, brief: Brief, count: int, rng: random.Random) -> list[Draft]:
+    async def port(self, brief: Brief, count: int, desk: Desk) -> list[Draft]:
         """Up to ``count`` plain first kernels. Raises NoFamily if the task is not served."""
         ...
 
     async def ideate(
-        self, brief: Brief, parent: Specimen, tried: Sequence[Tried], count: int, rng: random.Random
+        self, brief: Brief, parent: Specimen, tried: Sequence[Tried], count: int, desk: Desk
     ) -> list[Idea]:
         """Up to ``count`` ideas for ``parent``, none of which was ``tried`` here."""
         ...
 
     async def implement(
-        self, brief: Brief, parent: Specimen, idea: Idea, branches: int, rng: random.Random
+        self, brief: Brief, parent: Specimen, idea: Idea, branches: int, desk: Desk
     ) -> list[Draft]:
         """Up to ``branches`` different implementations of ``idea`` on top of ``parent``."""
         ...
 
     async def cross(
-        self, brief: Brief, parents: tuple[Specimen, Specimen], rng: random.Random
+        self, brief: Brief, parents: tuple[Specimen, Specimen], desk: Desk
     ) -> list[Draft]:
         """Kernels that join what is good in both parents."""
         ...
 
-    async def repair(self, brief: Brief, failed: Specimen, rng: random.Random) -> list[Draft]:
+    async def repair(self, brief: Brief, failed: Specimen, desk: Desk) -> list[Draft]:
         """Kernels that mend ``failed`` by its status, reason and log."""
         ...

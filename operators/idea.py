@@ -19,11 +19,15 @@ class Category(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Idea:
-    """What somebody thinks would make a kernel faster. ``author`` is who had it."""
+    """What somebody thinks would make a kernel faster.
+
+    ``author`` is who had it, ``model`` the name of the model that it came from, if any.
+    """
 
     text: str
     category: Category
     author: str
+    model: str = ""
 
     def __post_init__(self) -> None:
         if not self.text.strip():

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import random
 from collections import Counter
 from collections.abc import Sequence
 
-from operators.author import Brief, Draft, Specimen, Tried
+from operators.author import Brief, Desk, Draft, Specimen, Tried
 from operators.catalogue import moves as step
 from operators.catalogue.render import Recipe, read, render
 from operators.catalogue.shelf import match
@@ -35,15 +34,15 @@ class Catalogue:
 
     name = "catalogue"
 
-    async def port(self, brief: Brief, count: int, rng: random.Random) -> list[Draft]:
+    async def port(self, brief: Brief, count: int, desk: Desk) -> list[Draft]:
         """The plain port, then the same with other values of its tunables, where it has any."""
         book = match(brief.task, brief.language)
         text = PORT.format(LANGUAGE_NAMES.get(brief.language, brief.language))
-        kernels = step.branches(book, brief.task.signature, Recipe(), count, rng)
+        kernels = step.branches(book, brief.task.signature, Recipe(), count, desk.rng)
         return [Draft(kernel, self._idea(text, Category.COMPUTE)) for kernel in kernels]
 
     async def ideate(
-        self, brief: Brief, parent: Specimen, tried: Sequence[Tried], count: int, rng: random.Random
+        self, brief: Brief, parent: Specimen, tried: Sequence[Tried], count: int, desk: Desk
     ) -> list[Idea]:
         """Ideas to add to ``parent`` or to take out of it.
 
@@ -63,31 +62,31 @@ class Catalogue:
                 / (1 + used[move.category])
                 for move in left
             ]
-            move = left.pop(rng.choices(range(len(left)), odds)[0])
+            move = left.pop(desk.rng.choices(range(len(left)), odds)[0])
             used[move.category] += 1
             chosen.append(self._idea(move.text, move.category))
         return chosen
 
     async def implement(
-        self, brief: Brief, parent: Specimen, idea: Idea, branches: int, rng: random.Random
+        self, brief: Brief, parent: Specimen, idea: Idea, branches: int, desk: Desk
     ) -> list[Draft]:
         """Renderings that differ in their tunables; none where the idea is not from the book."""
         book = match(brief.task, brief.language)
         recipe = read(book, parent.kernel) or Recipe()
         for move in step.moves(book, recipe):
             if move.text == idea.text:
-                kernels = step.branches(book, brief.task.signature, move.recipe, branches, rng)
+                kernels = step.branches(book, brief.task.signature, move.recipe, branches, desk.rng)
                 return [Draft(k, idea) for k in kernels if k.source != parent.kernel.source]
         return []
 
     async def cross(
-        self, brief: Brief, parents: tuple[Specimen, Specimen], rng: random.Random
+        self, brief: Brief, parents: tuple[Specimen, Specimen], desk: Desk
     ) -> list[Draft]:
         """One child with the ideas of both, unless it could only equal one of the parents."""
         book = match(brief.task, brief.language)
         one, other = (read(book, parent.kernel) or Recipe() for parent in parents)
         for _ in range(step.DRAWS):
-            recipe = step.joined(book, one, other, rng)
+            recipe = step.joined(book, one, other, desk.rng)
             kernel = render(book, brief.task.signature, recipe)
             if kernel.source not in {parent.kernel.source for parent in parents}:
                 names = ", ".join(key.replace("_", " ") for key in recipe.keys) or "none"
@@ -99,7 +98,7 @@ class Catalogue:
         self,
         brief: Brief,
         failed: Specimen,
-        rng: random.Random,  # noqa: ARG002  # the protocol's; what failed is mended without chance
+        desk: Desk,  # noqa: ARG002  # the protocol's; what failed is mended without chance
     ) -> list[Draft]:
         """The same ideas with the book's own values of the tunables, else without the last idea."""
         book = match(brief.task, brief.language)

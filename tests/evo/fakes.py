@@ -23,7 +23,7 @@ from evo.watch import Watch
 from evo.yaml_source import Source
 from fitness.description import TaskDescription
 from fitness.evaluation import Baseline, Evaluation, Interval
-from operators.author import Author, Brief, Draft, Specimen, Tried
+from operators.author import Author, Brief, Desk, Draft, Specimen, Tried
 from operators.idea import Category, Idea
 
 HEADER = "// header"
@@ -49,39 +49,40 @@ class FakeAuthor:
         self.calls.append((kind, about))
         await asyncio.sleep(self.delay_s)
 
-    async def port(self, brief: Brief, count: int, rng: random.Random) -> list[Draft]:
+    async def port(self, brief: Brief, count: int, desk: Desk) -> list[Draft]:
         await self._think("port", count)
         idea = Idea("a plain kernel", Category.COMPUTE, self.name)
         return [
-            self._draft(f"int port = {rng.random()};", idea) for _ in range(min(count, self.ports))
+            self._draft(f"int port = {desk.rng.random()};", idea)
+            for _ in range(min(count, self.ports))
         ]
 
     async def ideate(
-        self, brief: Brief, parent: Specimen, tried: Sequence[Tried], count: int, rng: random.Random
+        self, brief: Brief, parent: Specimen, tried: Sequence[Tried], count: int, desk: Desk
     ) -> list[Idea]:
         await self._think("ideate", (parent, tried))
         known = {one.idea.text for one in tried if one.here}
         texts = [text for text in IDEAS if text not in known]
-        rng.shuffle(texts)
-        return [Idea(text, rng.choice(list(Category)), self.name) for text in texts[:count]]
+        desk.rng.shuffle(texts)
+        return [Idea(text, desk.rng.choice(list(Category)), self.name) for text in texts[:count]]
 
     async def implement(
-        self, brief: Brief, parent: Specimen, idea: Idea, branches: int, rng: random.Random
+        self, brief: Brief, parent: Specimen, idea: Idea, branches: int, desk: Desk
     ) -> list[Draft]:
         await self._think("implement", idea)
         return [
-            self._on_top(parent, f"{idea.text}: {rng.randrange(10**6)}", idea)
+            self._on_top(parent, f"{idea.text}: {desk.rng.randrange(10**6)}", idea)
             for _ in range(branches)
         ]
 
     async def cross(
-        self, brief: Brief, parents: tuple[Specimen, Specimen], rng: random.Random
+        self, brief: Brief, parents: tuple[Specimen, Specimen], desk: Desk
     ) -> list[Draft]:
         await self._think("cross", parents)
         idea = Idea("join both", Category.COMPUTE, self.name)
         return [self._on_top(parents[0], f"cross {parents[1].id}", idea)]
 
-    async def repair(self, brief: Brief, failed: Specimen, rng: random.Random) -> list[Draft]:
+    async def repair(self, brief: Brief, failed: Specimen, desk: Desk) -> list[Draft]:
         await self._think("repair", failed)
         idea = failed.ancestry[-1]
         return [self._on_top(failed, "repaired", idea)]

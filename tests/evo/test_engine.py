@@ -22,9 +22,10 @@ from evo.store import Store
 from evo.timeline import ReplayedTimeline
 from evo.watch import Watch
 from fitness.evaluation import Evaluation
-from operators.author import Brief, Draft, NoFamily, Specimen, Tried
+from operators.author import Brief, Desk, Draft, NoFamily, Specimen, Tried
 from operators.idea import Category, Idea
 from tests.evo.fakes import FakeAuthor, FakeExecutor, Sitting, configuration, timed, verdict
+from tests.operators.desks import ScriptedDesk
 
 
 def individuals(folder: Path) -> list[Individual]:
@@ -87,11 +88,11 @@ class SlowIsland(FakeAuthor):
     """Lets the islands drift apart: what is asked for island 1 takes its time."""
 
     async def ideate(
-        self, brief: Brief, parent: Specimen, tried: Sequence[Tried], count: int, rng: random.Random
+        self, brief: Brief, parent: Specimen, tried: Sequence[Tried], count: int, desk: Desk
     ) -> list[Idea]:
         if parent.id.startswith("1"):
             await asyncio.sleep(0.02)
-        return await super().ideate(brief, parent, tried, count, rng)
+        return await super().ideate(brief, parent, tried, count, desk)
 
 
 def test_a_replay_follows_the_recorded_migrants_and_knowledge(tmp_path: Path) -> None:
@@ -218,9 +219,9 @@ def test_an_island_rests_when_its_authors_have_nothing_new(tmp_path: Path) -> No
 def test_equal_kernels_are_judged_once_and_share_the_verdict(tmp_path: Path) -> None:
     class Repeating(FakeAuthor):
         async def implement(
-            self, brief: Brief, parent: Specimen, idea: Idea, branches: int, rng: random.Random
+            self, brief: Brief, parent: Specimen, idea: Idea, branches: int, desk: Desk
         ) -> list[Draft]:
-            (draft, *_) = await super().implement(brief, parent, idea, 1, random.Random(1))
+            (draft, *_) = await super().implement(brief, parent, idea, 1, ScriptedDesk())
             layout = replace(draft.kernel, source=f"// other words\n{draft.kernel.source}\n\n")
             return [draft, Draft(layout, idea)]
 
@@ -253,11 +254,11 @@ class Times(FakeAuthor):
         ms = self._times.pop(0) if self._times else 50 + random.random()
         return Kernel(f"int ms = {ms};", "cpp")
 
-    async def port(self, brief: Brief, count: int, rng: random.Random) -> list[Draft]:
+    async def port(self, brief: Brief, count: int, desk: Desk) -> list[Draft]:
         return [Draft(self._next(), Idea("plain", Category.COMPUTE, "fake"))]
 
     async def implement(
-        self, brief: Brief, parent: Specimen, idea: Idea, branches: int, rng: random.Random
+        self, brief: Brief, parent: Specimen, idea: Idea, branches: int, desk: Desk
     ) -> list[Draft]:
         return [Draft(self._next(), idea) for _ in range(branches)]
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import random
 from collections.abc import Coroutine, Sequence
 from typing import Any, TypeVar
 
@@ -18,6 +17,7 @@ from operators.catalogue.render import Recipe, read, render
 from operators.catalogue.shelf import match
 from operators.idea import Category, Idea
 from tests.operators.cases import CASES, one, softmax
+from tests.operators.desks import ScriptedDesk
 
 T = TypeVar("T")
 CASE = next(case for case in CASES if case.name == "softmax of whole vectors")
@@ -28,10 +28,6 @@ AUTHOR = make()
 
 def run(answer: Coroutine[Any, Any, T]) -> T:
     return asyncio.run(answer)
-
-
-def rng(seed: int = 1) -> random.Random:
-    return random.Random(seed)
 
 
 def specimen(keys: tuple[str, ...] = (), **values: str) -> Specimen:
@@ -48,11 +44,11 @@ def keys_of(kernel: Kernel) -> tuple[str, ...]:
 def ideas(
     parent: Specimen, count: int = 99, tried: Sequence[Tried] = (), seed: int = 1
 ) -> list[Idea]:
-    return run(AUTHOR.ideate(BRIEF, parent, tried, count, rng(seed)))
+    return run(AUTHOR.ideate(BRIEF, parent, tried, count, ScriptedDesk(seed)))
 
 
 def implemented(parent: Specimen, idea: Idea, branches: int = 1) -> list[Draft]:
-    return run(AUTHOR.implement(BRIEF, parent, idea, branches, rng()))
+    return run(AUTHOR.implement(BRIEF, parent, idea, branches, ScriptedDesk()))
 
 
 def text(key: str) -> str:
@@ -60,7 +56,7 @@ def text(key: str) -> str:
 
 
 def test_the_first_kernel_is_the_plain_port() -> None:
-    (draft,) = run(AUTHOR.port(BRIEF, 1, rng()))
+    (draft,) = run(AUTHOR.port(BRIEF, 1, ScriptedDesk()))
     assert draft.idea.text == "replace the operation with a plain C++ kernel"
     assert keys_of(draft.kernel) == ()
 
@@ -156,7 +152,7 @@ def test_a_foreign_parent_is_taken_for_the_plain_port() -> None:
 
 def test_a_crossing_joins_the_ideas_of_both_parents() -> None:
     parents = specimen(("threads", "simd")), specimen(("reciprocal",))
-    (draft,) = run(AUTHOR.cross(BRIEF, parents, rng()))
+    (draft,) = run(AUTHOR.cross(BRIEF, parents, ScriptedDesk()))
     assert set(keys_of(draft.kernel)) == {"threads", "simd", "reciprocal"}
     assert draft.idea.text.startswith("join the ideas of both parents: ")
     assert "reciprocal" in draft.idea.text
@@ -165,36 +161,38 @@ def test_a_crossing_joins_the_ideas_of_both_parents() -> None:
 def test_a_crossing_takes_each_value_from_one_of_the_parents() -> None:
     keys = ("threads", "dynamic", "simd", "unroll")
     parents = specimen(keys, UNROLL="2", CHUNK="1"), specimen(keys, UNROLL="8", CHUNK="64")
-    (draft,) = run(AUTHOR.cross(BRIEF, parents, rng()))
+    (draft,) = run(AUTHOR.cross(BRIEF, parents, ScriptedDesk()))
     values = {t.name: t.value for t in draft.kernel.tunables()}
     assert (values["UNROLL"], values["CHUNK"]) in {("2", "64"), ("8", "1")}
 
 
 def test_equal_parents_have_no_child() -> None:
-    assert run(AUTHOR.cross(BRIEF, (specimen(("simd",)), specimen(("simd",))), rng())) == []
+    assert (
+        run(AUTHOR.cross(BRIEF, (specimen(("simd",)), specimen(("simd",))), ScriptedDesk())) == []
+    )
 
 
 def test_ideas_that_exclude_each_other_never_meet_in_a_child() -> None:
     parents = specimen(("simd", "online")), specimen(("keep_exp",))
     for seed in range(10):
-        for draft in run(AUTHOR.cross(BRIEF, parents, rng(seed))):
+        for draft in run(AUTHOR.cross(BRIEF, parents, ScriptedDesk(seed))):
             assert not {"online", "keep_exp"} <= set(keys_of(draft.kernel))
 
 
 def test_a_repair_goes_back_to_usual_values_and_else_drops_the_last_idea() -> None:
     keys = ("simd", "unroll", "prefetch")
-    (draft,) = run(AUTHOR.repair(BRIEF, specimen(keys, UNROLL="8"), rng()))
+    (draft,) = run(AUTHOR.repair(BRIEF, specimen(keys, UNROLL="8"), ScriptedDesk()))
     assert keys_of(draft.kernel) == keys
-    (draft,) = run(AUTHOR.repair(BRIEF, specimen(keys), rng()))
+    (draft,) = run(AUTHOR.repair(BRIEF, specimen(keys), ScriptedDesk()))
     assert keys_of(draft.kernel) == keys[:2]
     foreign = Specimen("0-0-1", Kernel("int launch;", "cpp"), Evaluation(Status.COMPILE_ERROR))
-    assert run(AUTHOR.repair(BRIEF, foreign, rng())) == []
+    assert run(AUTHOR.repair(BRIEF, foreign, ScriptedDesk())) == []
 
 
 def test_a_task_without_a_family_is_refused() -> None:
     task = one("fft", "", "aten.fft_rfft.default", {"x": (4, 8)}, (4, 8), softmax).task
     with pytest.raises(NoFamily, match="fft_rfft"):
-        run(AUTHOR.port(Brief(task, "cpp", Demand(), ""), 1, rng()))
+        run(AUTHOR.port(Brief(task, "cpp", Demand(), ""), 1, ScriptedDesk()))
 
 
 def test_the_author_takes_no_options() -> None:
