@@ -19,10 +19,11 @@ from cuda_sandbox.kernel import Kernel
 from evo import schema
 from evo.codec import encode
 from evo.individual import Individual, worth
-from evo.records import Call, Generation, RunInfo, Step, Usage
+from evo.records import Call, Generation, RunInfo, Step
 from evo.store import FILE, Store, generation_of
 from fitness.evaluation import Evaluation
 from operators.idea import Idea
+from operators.llm import Usage
 
 _SEQUENCED = ("individuals", "evaluations", "calls", "migrations", "generations", "events")
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
 from fitness.description import TaskDescription
 from fitness.evaluation import Demand, Evaluation
+from operators.llm import Usage
 
 
 class State(StrEnum):
@@ -87,22 +88,6 @@ class Migration:
 
 
 @dataclass(frozen=True, slots=True)
-class Usage:
-    """What a call to an author's model cost. Reasoning tokens are apart from ``output``."""
-
-    input: int = 0
-    cached: int = 0
-    output: int = 0
-    reasoning: int = 0
-    dollars: float = 0.0
-
-    @property
-    def tokens(self) -> int:
-        """All tokens; cached input is part of the input."""
-        return self.input + self.output + self.reasoning
-
-
-@dataclass(frozen=True, slots=True)
 class Call:
     """One request to an author and its reply.
 
@@ -116,7 +101,7 @@ class Call:
     prompt: tuple[str, ...]
     reply: tuple[str, ...]
     state: str = "done"
-    usage: Usage = Usage()
+    usage: Usage = field(default_factory=Usage)
 
 
 @dataclass(frozen=True, slots=True)

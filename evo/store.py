@@ -15,10 +15,11 @@ from cuda_sandbox.kernel import Kernel
 from evo import schema
 from evo.codec import decode
 from evo.individual import Birth, Individual
-from evo.records import Call, Event, Generation, Migration, RunInfo, Spent, Usage, Verdict
+from evo.records import Call, Event, Generation, Migration, RunInfo, Spent, Verdict
 from evo.schema import StoreError
 from fitness.evaluation import Evaluation
 from operators.idea import Category, Idea
+from operators.llm import Usage
 
 FILE = "run.sqlite"
 

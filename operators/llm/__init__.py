@@ -1,7 +1,12 @@
 """Language models as authors see them: the records of a request and its reply.
 
 The vendors' libraries are imported in the providers only (``operators/llm/NAME.py``), and there as
-late as possible. ``policy.Line`` is the way to ask a model; ``catalogue.read`` makes a Model.
+late as possible. ``policy.Line`` is the way to ask a model, ``table.read`` makes a Model of what
+the user wrote.
+
+    Trouble     one attempt failed; its Kind says how. Providers raise it, nothing else does.
+    Refused     no usable answer will come to this prompt; the run goes on without it.
+    Unusable    the model cannot be asked at all (key, name); the user has to put it right.
 """
 
 from __future__ import annotations
@@ -14,13 +19,15 @@ from enum import StrEnum
 from types import MappingProxyType
 from typing import Any, Protocol
 
+from cuda_sandbox.errors import UserError
+
 # how a server is reached: it does not decide what is answered
 _TRANSPORT = frozenset({"base_url", "key_env"})
 
 
 @dataclass(frozen=True, slots=True)
 class Prompt:
-    """What a model is asked. ``parts`` are joined with blank lines; the store keeps equal ones once.
+    """What a model is asked. ``parts`` are joined by blank lines; the store keeps equal ones once.
 
     ``purpose`` is one of port, ideas, kernel, crossover, repair. ``schema`` is the JSON schema of
     the answer, or None for free text.
@@ -95,7 +102,9 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class Model:
-    """A model of a run. ``name`` is what the user writes; the vendor's, unless options have ``model``.
+    """A model of a run. ``name`` is what the user writes, and what the server calls it too.
+
+    Where the two differ, ``options["model"]`` is the server's name.
 
     ``options`` are the provider's: max_output_tokens, effort, temperature, base_url, ...
     """
@@ -126,19 +135,6 @@ class Reply:
     usage: Usage
     model: str
     finish: str = "stop"
-
-
-@dataclass(frozen=True, slots=True)
-class Credit:
-    """What a model has brought so far. ``gains`` of its ``children`` are significantly faster.
-
-    A gain is counted against the parent; ``children`` are those that have been judged.
-    """
-
-    calls: int = 0
-    dollars: float = 0.0
-    children: int = 0
-    gains: int = 0
 
 
 class Kind(StrEnum):
@@ -192,6 +188,21 @@ class Trouble(Exception):
         self.usage = usage
         self.text = text
         self.retry_after_s = retry_after_s
+
+
+class Refused(Exception):
+    """No usable answer will come: given up after ``trouble``, the last of what went wrong.
+
+    ``trouble.text`` is what the model said, if anything.
+    """
+
+    def __init__(self, trouble: Trouble) -> None:
+        super().__init__(f"{trouble.kind}: {trouble.message}")
+        self.trouble = trouble
+
+
+class Unusable(UserError):
+    """A wrong key or an unknown model; the message says what to do."""
 
 
 class Provider(Protocol):

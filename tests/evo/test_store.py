@@ -13,11 +13,12 @@ from cuda_sandbox.kernel import Kernel
 from cuda_sandbox.report import Resources, Status
 from evo.individual import Birth, Individual
 from evo.recorder import Recorder
-from evo.records import Call, Generation, Migration, RunInfo, State, Step, Usage
+from evo.records import Call, Generation, Migration, RunInfo, State, Step
 from evo.schema import StoreError
 from evo.store import Store
 from fitness.evaluation import Demand, Evaluation, Precision, Seconds, Tier
 from operators.idea import Category, Idea
+from operators.llm import Usage
 from tests.evo.fakes import HEADER, description, timed
 
 IDEA = Idea("load four floats at once", Category.MEMORY, "me")
