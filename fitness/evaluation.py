@@ -7,6 +7,7 @@ from enum import StrEnum
 from typing import Any
 
 from cuda_sandbox.report import Resources, Status
+from fitness.bottleneck import Bottleneck
 
 
 class Tier(StrEnum):
@@ -89,7 +90,8 @@ class Evaluation:
     """One verdict. What was not measured is None (or missing from ``baselines``), never invented.
 
     ``speedup`` maps ``eager``, ``compile``, ``graph``, ``best`` to baseline time / kernel time.
-    ``certificate`` is the JSON-like record of certification, where it was asked for.
+    ``certificate`` is the JSON-like record of certification, where it was asked for;
+    ``bottleneck`` the profile, where one was taken.
     """
 
     status: Status
@@ -104,6 +106,7 @@ class Evaluation:
     seconds: Seconds = Seconds()
     resources: tuple[Resources, ...] = ()
     certificate: dict[str, Any] | None = None
+    bottleneck: Bottleneck | None = None
 
     @property
     def correct(self) -> bool:
