@@ -9,8 +9,17 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
-from cuda_sandbox.tokens import TUNE, Kind, Token, canonical, spans_lines, split_choices, tokens
+from cuda_sandbox.tokens import (
+    TUNE,
+    Kind,
+    Token,
+    canonical_json,
+    spans_lines,
+    split_choices,
+    tokens,
+)
 
 _NUMBER = re.compile(
     r"-?(?:0[xX][0-9a-fA-F']+|0[bB][01']+|(?:[0-9][0-9']*\.?[0-9']*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?)"
@@ -74,18 +83,19 @@ class Kernel:
 
         Comments and white space do not count; preprocessor lines and ``tune:`` lists do.
         """
-        parts = [self.language, list(self.flags), header, canonical(self.source)]
-        return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
+        parts = json.dumps([self.language, self.flags, header])[:-1]
+        return hashlib.sha256(f"{parts}, {canonical_json(self.source)}]".encode()).hexdigest()
 
 
 _Span = tuple[int, int]
 
 
-def _declared(source: str) -> list[tuple[Tunable, _Span]]:
+@lru_cache(maxsize=256)  # one parent is tuned in many ways
+def _declared(source: str) -> tuple[tuple[Tunable, _Span], ...]:
     """Each tunable with the span of its value in the source."""
     found = [hit for line in _lines(source) if (hit := _declaration(line))]
     count = Counter(tunable.name for tunable, _ in found)
-    return [(tunable, span) for tunable, span in found if count[tunable.name] == 1]
+    return tuple((tunable, span) for tunable, span in found if count[tunable.name] == 1)
 
 
 def _lines(source: str) -> Iterator[list[Token]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterable, Iterator
 from enum import Enum, auto
@@ -57,6 +58,7 @@ _KINDS = {_TOKEN.groupindex[f"k{i}"]: kind for i, (kind, _) in enumerate(_GRAMMA
 _BLANK = (Kind.SPACE, Kind.COMMENT)
 _SPANNING = re.compile(r'/\*|R"|\\\r?\n')
 _HEADER = re.compile(r'<[^>\n]*>|"[^"\n]*"')
+_BREAK = json.dumps("\n")
 TUNE = re.compile(r"//\s*tune:(?P<choices>[^\n]*)")
 
 
@@ -100,19 +102,28 @@ def canonical(source: str) -> list[str]:
     Comments and white space are gone, except where they mean something: the end of a preprocessor
     line, the gap in ``#define A (x)``, and ``// tune:`` lists.
     """
+    tokens_of_all: list[str] = json.loads(canonical_json(source))
+    return tokens_of_all
+
+
+def canonical_json(source: str) -> str:
+    """``json.dumps(canonical(source))``: every candidate is digested, and lines are cached."""
     if spans_lines(source):
-        lines = [_significant(line) for line in _by_line(source)]
+        lines = [_spelled(_significant(line)) for line in _by_line(source)]
     else:
-        lines = [_significant_of(line) for line in source.split("\n")]
+        lines = [_spelled_of(line) for line in source.split("\n")]
     result: list[str] = []
-    for number, line in enumerate(lines, 1):
-        directive = line[:1] == ("#",)
-        if directive and result and result[-1] != "\n":
-            result.append("\n")
-        result += line
+    after_break = True  # at the start there is no line to end
+    for number, (directive, text) in enumerate(lines, 1):
+        if directive and not after_break:
+            result.append(_BREAK)
+        if text:
+            result.append(text)
+            after_break = False
         if directive and number < len(lines):
-            result.append("\n")
-    return result
+            result.append(_BREAK)
+            after_break = True
+    return f"[{', '.join(result)}]"
 
 
 def spans_lines(source: str) -> bool:
@@ -131,8 +142,13 @@ def _by_line(source: str) -> list[list[tuple[Kind, str]]]:
 
 
 @lru_cache(maxsize=4096)  # kernels share most of their lines with their parents
-def _significant_of(line: str) -> tuple[str, ...]:
-    return _significant(_scan(line))
+def _spelled_of(line: str) -> tuple[bool, str]:
+    return _spelled(_significant(_scan(line)))
+
+
+def _spelled(line: tuple[str, ...]) -> tuple[bool, str]:
+    """Whether a line is a directive, and its tokens in JSON, without the brackets."""
+    return line[:1] == ("#",), json.dumps(line)[1:-1]
 
 
 def _significant(line: Iterable[tuple[Kind, str]]) -> tuple[str, ...]:

@@ -13,6 +13,7 @@ from operators.author import Specimen, Tried
 from operators.idea import Category, Idea
 
 LIMIT = 64  # ideas that an author is told of
+HORIZONS = 64  # whose latest ideas are kept at hand: more than there are islands, as a rule
 REASON = 200  # characters of a failure's reason
 
 _ANCESTRY = """
@@ -58,6 +59,7 @@ class Memory:
 
     def __init__(self, store: Store) -> None:
         self._store = store
+        self._latest: dict[tuple[int, ...], list[Tried]] = {}
 
     def specimen(self, individual: Individual) -> Specimen:
         """An individual as authors see it; it must have been judged."""
@@ -77,14 +79,22 @@ class Memory:
         here = [
             row for row in self._store.rows(_TRIED + _HERE, values) if row[4] <= horizon[row[3]]
         ]
-        elsewhere: list[tuple[Any, ...]] = []
-        for island, generation in enumerate(horizon):
-            place = {"island": island, "generation": generation, "limit": LIMIT // len(horizon)}
-            elsewhere += self._store.rows(_TRIED + _ON_ISLAND, values | place)
         told = _digested(here, here=True)
         texts = {attempt.idea.text for attempt in told}
-        others = [one for one in _digested(elsewhere, here=False) if one.idea.text not in texts]
+        others = [one for one in self._elsewhere(horizon) if one.idea.text not in texts]
         return tuple((told + others)[:LIMIT])
+
+    def _elsewhere(self, horizon: tuple[int, ...]) -> list[Tried]:
+        """The latest of all islands: the same for all parents of a generation, so read once."""
+        if horizon not in self._latest:
+            rows: list[tuple[Any, ...]] = []
+            for island, generation in enumerate(horizon):
+                place = {"island": island, "generation": generation, "limit": LIMIT // len(horizon)}
+                rows += self._store.rows(_TRIED + _ON_ISLAND, place)
+            if len(self._latest) == HORIZONS:
+                del self._latest[next(iter(self._latest))]
+            self._latest[horizon] = _digested(rows, here=False)
+        return self._latest[horizon]
 
 
 def _digested(rows: Iterable[tuple[Any, ...]], here: bool) -> list[Tried]:

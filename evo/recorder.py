@@ -27,6 +27,7 @@ from operators.llm import Usage
 
 _SEQUENCED = ("individuals", "evaluations", "calls", "migrations", "generations", "events")
 
+FREE = Usage()
 _USAGE = attrgetter(*(field.name for field in fields(Usage)))  # astuple copies, and is slow
 
 
@@ -128,7 +129,8 @@ class Recorder(Store):
             texts = (call.author, call.model, call.state, prompt, reply)
             usage = _USAGE(call.usage)
             self._insert("calls", (call.key, self._next(), self.elapsed(), *texts, *usage))
-        self._commit()  # a reply may have been paid for
+        if call.usage != FREE:
+            self._commit()  # it has been paid for
 
     def has(self, identity: str) -> bool:
         """Whether an individual of that id was born."""
@@ -270,12 +272,13 @@ class Recorder(Store):
         return int(identity)
 
     def _blob(self, text: str) -> int:
-        digest = hashlib.blake2b(text.encode(), digest_size=16).digest()
+        data = text.encode()
+        digest = hashlib.blake2b(data, digest_size=16).digest()
         query = "select id from blobs where digest = ?"
         row = self._db.execute(query, (digest,)).fetchone()
         if row is None:
             query = "insert into blobs (digest, data) values (?, ?) returning id"
-            row = self._db.execute(query, (digest, _packed(text))).fetchone()
+            row = self._db.execute(query, (digest, zlib.compress(data, 6))).fetchone()
         return int(row[0])
 
 
