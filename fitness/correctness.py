@@ -24,7 +24,8 @@ class Comparison:
     and no tolerance excuses (NaN, an overflow, a wrong integer). ``worst`` names the worst element
     where ``tier`` is not fp32. ``allowed`` is fp32's bound on ``error``. ``share`` is the largest
     ``|y-t| / max(rms(t), |t|)``: what a tolerance is held against, so that it means on heavy tails
-    what ``allclose`` means by it, and still nothing passes that is zero.
+    what ``allclose`` means by it, and still nothing passes that is zero. ``brain``: whether it is
+    within what bfloat16 operands would cost, three bits more than ``half``.
     """
 
     content: str
@@ -39,12 +40,22 @@ class Comparison:
     fault: str = ""
     worst: str = ""
     share: float = 0.0
+    brain: bool = False
+
+    def satisfies(self, demand: Demand) -> bool:
+        """Whether this output is acceptable on this content."""
+        if self.fault:
+            return False
+        if demand.tier is not None:
+            return self.tier is not None and self.tier.satisfies(demand.tier)
+        assert demand.tolerance is not None
+        return self.share <= demand.tolerance or self.tier is Tier.FP32
 
 
 def compare(outputs: Sequence[Tensor], truth: Truth) -> list[Comparison]:
     """A kernel's outputs (as the signature has them) beside the truth, output by output."""
     pairs = zip(outputs, truth.outputs, strict=True)
-    return [_compare(output, true, truth.content) for output, true in pairs]
+    return [compare_one(output, true, truth.content) for output, true in pairs]
 
 
 def verdict(
@@ -59,17 +70,10 @@ def verdict(
     if faulty:
         return Status.INCORRECT, f"{faulty.fault} on {faulty.content}", None
     precision = _precision(comparisons)
-    failed = [found for found in comparisons if not _satisfies(found, demand)]
+    failed = [found for found in comparisons if not found.satisfies(demand)]
     if failed:
         return Status.INCORRECT, _complaint(demand, failed, precision), precision
     return Status.OK, "", precision
-
-
-def _satisfies(found: Comparison, demand: Demand) -> bool:
-    if demand.tier is not None:
-        return found.tier is not None and found.tier.satisfies(demand.tier)
-    assert demand.tolerance is not None
-    return found.share <= demand.tolerance or found.tier is Tier.FP32
 
 
 def _complaint(demand: Demand, failed: list[Comparison], precision: Precision) -> str:
@@ -79,6 +83,8 @@ def _complaint(demand: Demand, failed: list[Comparison], precision: Precision) -
     if demand.tolerance is not None:
         return f"error {worst.share:.3g} exceeds tolerance {demand.tolerance:g}: {element}"
     reached = f"it reaches {precision.tier}" if precision.tier else "it reaches no tier"
+    if precision.tier is None and all(found.brain for found in failed if found.tier is None):
+        reached += " (as with bfloat16 operands)"
     allowed = f", {demand.tier} allows {worst.allowed:.3g}" if demand.tier is Tier.FP32 else ""
     prefix = "tier" if precision.tier else "wrong"
     return (
@@ -102,7 +108,8 @@ def _precision(comparisons: Sequence[Comparison]) -> Precision:
     )
 
 
-def _compare(output: Tensor, true: OutputTruth, content: str) -> Comparison:
+def compare_one(output: Tensor, true: OutputTruth, content: str) -> Comparison:
+    """One output beside its truth."""
     if true.size is None:
         return _compare_exactly(output, true, content)
     values = output
@@ -127,13 +134,14 @@ def _compare(output: Tensor, true: OutputTruth, content: str) -> Comparison:
         informative=true.informative,
         worst="" if precise else _element(values, true),
         share=0.0 if precise else _share(values, true),
+        brain=tier is None and found.within(_brain(true)),
     )
 
 
 def _compare_exactly(output: Tensor, true: OutputTruth, content: str) -> Comparison:
     wrong = _differ(output, true.values)
-    if true.other is not None:
-        wrong &= _differ(output, true.other)
+    for other in true.others:
+        wrong &= _differ(output, other)
     count = int(wrong.sum())
     if count == 0:
         return Comparison(content, true.name, Tier.FP32, 0.0, 0.0, 0.0, 0.0)
@@ -156,6 +164,17 @@ def _faulty(true: OutputTruth, content: str, fault: str) -> Comparison:
     return Comparison(
         content, true.name, None, math.inf, math.inf, *_relative(true.reference, true), fault=fault
     )
+
+
+_BRAIN = 8.0
+"""float16 has 11 significant bits, bfloat16 has 8."""
+
+
+def _brain(true: OutputTruth) -> Errors:
+    """What bfloat16 operands may cost; never so much that zeros pass."""
+    assert true.size is not None
+    whole = Errors(true.size.largest, true.size.norm)
+    return true.bounds[Tier.HALF].times(_BRAIN).or_less(whole.times(0.5))
 
 
 def _relative(found: Errors, true: OutputTruth) -> tuple[float, float]:
@@ -190,7 +209,7 @@ def _figure(value: float) -> str:
 class Quick:
     """What timed calls are compared with: the truth in the outputs' own width, absolute bounds.
 
-    ``checks`` are (truth, bound on ``max|y-t|``); bound None means equal to it or to ``other``.
+    ``checks`` are (truth, bound on ``max|y-t|``); bound None means equal to it or to ``others``.
     ``tolerance`` excuses more where an element itself is large.
     """
 

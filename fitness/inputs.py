@@ -2,7 +2,7 @@
 
 Every draw is a function of (secret seed, distribution, index, rung) and is made on the device.
 A *rung* is a milder form of a distribution, for references that overflow on the first one; the
-last rungs draw positive numbers only.
+last rungs draw positive numbers only, and integers and bools as the task has them.
 """
 
 from __future__ import annotations
@@ -34,8 +34,11 @@ def _normal(
 
 def _rows(shape: Shape, rng: torch.Generator) -> Tensor:
     """Each item of the first dimension constant (everything, where there is one dimension)."""
-    heads = (shape[0], *(1 for _ in shape[1:])) if len(shape) > 1 else tuple(1 for _ in shape)
-    return _normal(heads, rng).expand(shape).contiguous()
+    return _normal(_heads(shape), rng).expand(shape).contiguous()
+
+
+def _heads(shape: Shape) -> Shape:
+    return (shape[0], *(1 for _ in shape[1:])) if len(shape) > 1 else tuple(1 for _ in shape)
 
 
 def _outliers(shape: Shape, rng: torch.Generator, factor: float) -> Tensor:
@@ -63,9 +66,31 @@ DISTRIBUTIONS: tuple[str, ...] = tuple(_RUNGS)
 """``own`` is the task's: get_inputs() and the model's weights. The others draw both."""
 
 
+def _spread(shape: Shape, rng: torch.Generator) -> Tensor:
+    """Signed, magnitudes from 1e-4 to 1e4, each decade as likely."""
+    sizes = torch.rand(shape, generator=rng, device=rng.device).mul_(8).sub_(4)
+    return torch.pow(10.0, sizes).copysign_(_normal(shape, rng))
+
+
+_FURTHER: Mapping[str, tuple[Draw, ...]] = {
+    "redrawn": (),
+    "spread": (_spread,),
+    "huge": tuple(partial(_normal, deviation=size) for size in (1e8, 1e6)),
+    "free": (_normal,),
+}
+
+REINFORCEMENTS: tuple[str, ...] = tuple(_FURTHER)
+"""For tasks on which lazy answers pass all of the others. ``redrawn`` are the task's own inputs
+with parameters drawn; ``free`` are real numbers also where the task draws probabilities or labels.
+"""
+
+_FORMS = {**_RUNGS, **_FURTHER}
+_BOUND = (Kind.UNIT, Kind.SIMPLEX, Kind.CATEGORY)
+
+
 def rungs(distribution: str) -> int:
     """How many forms of ``distribution`` there are, the mildest last."""
-    return max(1, 2 * len(_RUNGS[distribution]))
+    return max(1, 2 * len(_FORMS[distribution]))
 
 
 class Inputs:
@@ -80,16 +105,31 @@ class Inputs:
 
         Raises TaskError if get_inputs() fails.
         """
-        if distribution == "own":
-            return self.task.own(self._seed(distribution, index, "") % 2**62)
-        forms = _RUNGS[distribution]
+        forms = _FORMS[distribution]
+        if not forms:
+            return self._as_the_task_has_them(distribution, index)
         form, positive = forms[rung % len(forms)], rung >= len(forms)
         leaves = {}
         for spec in self.task.signature.arguments:
             rng = torch.Generator(self.task.device)
             rng.manual_seed(self._seed(distribution, index, spec.name))
-            leaves[spec.name] = _leaf(_Order(spec, self.domains[spec.name], form, rng), positive)
+            domain = self._domain(spec, distribution)
+            kind = "" if positive else distribution
+            leaves[spec.name] = _leaf(_Order(spec, domain, form, rng, kind), positive)
         return leaves
+
+    def _as_the_task_has_them(self, distribution: str, index: int) -> dict[str, Tensor]:
+        leaves = self.task.own(self._seed(distribution, index, "") % 2**62)
+        if distribution == "redrawn":
+            drawn = self.draw("normal", index)
+            for spec in self.task.signature.arguments:
+                if spec.role is Role.PARAMETER:
+                    leaves[spec.name] = drawn[spec.name]
+        return leaves
+
+    def _domain(self, spec: TensorSpec, distribution: str) -> Domain:
+        domain = self.domains[spec.name]
+        return Domain(Kind.REAL) if distribution == "free" and domain.kind in _BOUND else domain
 
     @cached_property
     def domains(self) -> dict[str, Domain]:
@@ -109,19 +149,27 @@ class Inputs:
 
 @dataclass(frozen=True)
 class _Order:
-    """What is to be drawn: one leaf, in one form of a distribution."""
+    """What is to be drawn: one leaf, in one form of a distribution.
+
+    ``distribution`` gives integers and bools a form too; empty: as the task has them.
+    """
 
     spec: TensorSpec
     domain: Domain
     form: Draw
     rng: torch.Generator
+    distribution: str = ""
 
     def uniform(self) -> Tensor:
         return torch.rand(self.spec.shape, generator=self.rng, device=self.rng.device)
 
     def integers(self, low: int, high: int) -> Tensor:
+        """From ``low`` to ``high``, both included; the same along a row on ``rows``."""
         shape = self.spec.shape
-        return torch.randint(low, high, shape, generator=self.rng, device=self.rng.device)
+        if self.distribution == "rows":
+            shape = _heads(shape)
+        drawn = torch.randint(low, high + 1, shape, generator=self.rng, device=self.rng.device)
+        return drawn.expand(self.spec.shape).contiguous()
 
 
 def _leaf(order: _Order, positive: bool) -> Tensor:
@@ -159,20 +207,35 @@ def _simplex(order: _Order) -> Tensor:
 
 def _category(order: _Order) -> Tensor:
     values = torch.tensor(order.domain.values, device=order.rng.device)
-    return values[order.integers(0, len(values))]
+    return values[order.integers(0, len(values) - 1)]
 
 
 def _integer(order: _Order) -> Tensor:
-    drawn = order.integers(order.domain.low, order.domain.high + 1)
+    low, high = _range(order.domain, order.distribution)
+    drawn = order.integers(low, high)
     return drawn.sort(dim=-1).values if order.domain.ordered else drawn
+
+
+def _range(domain: Domain, distribution: str) -> tuple[int, int]:
+    """The highest quarter of the domain for ``large``, the lowest for ``tiny``."""
+    quarter = (domain.high - domain.low) // 4
+    if distribution == "large":
+        return domain.high - quarter, domain.high
+    if distribution == "tiny":
+        return domain.low, domain.low + quarter
+    return domain.low, domain.high
 
 
 def _permutation(order: _Order) -> Tensor:
     return order.uniform().argsort(dim=-1) + order.domain.low
 
 
+_CHANCES = {"tiny": 0.05, "large": 0.95}
+
+
 def _bool(order: _Order) -> Tensor:
-    return order.uniform() < min(0.95, max(0.05, order.domain.mean))
+    chance = _CHANCES.get(order.distribution, order.domain.mean)
+    return order.uniform() < min(0.95, max(0.05, chance))
 
 
 def _fixed(order: _Order) -> Tensor:

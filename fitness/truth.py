@@ -48,9 +48,11 @@ class OutputTruth:
     """One output's truth.
 
     ``values``: float64 ``(*shape)`` for floats and (the picked values) for indices, else the
-    output itself. ``bounds`` and ``reference`` (PyTorch's own error) are absolute. ``other``:
-    what the reference gives in its own types, for integers and bools, which may be either.
-    ``informative``: whether relative errors mean something (not on ill-conditioned inputs).
+    output itself. ``bounds`` and ``reference`` (PyTorch's own error) are absolute. ``others``:
+    for integers and bools, what the reference gives in its own types and on operands moved by two
+    units in their last place: an element may be any of these, as where a number is rounded that
+    lies halfway. ``informative``: whether relative errors mean something (not on ill-conditioned
+    inputs).
     """
 
     name: str
@@ -59,7 +61,7 @@ class OutputTruth:
     size: Size | None
     bounds: Mapping[Tier, Errors]
     reference: Errors
-    other: Tensor | None = None
+    others: tuple[Tensor, ...] = ()
     ranking: Ranking | None = None
     informative: bool = True
 
@@ -98,6 +100,8 @@ def find_truth(task: LoadedTask, leaves: Leaves, content: str) -> Truth:
         own = task.run(leaves)
         _require_finite(task, own, content)
         wide, recorder = _wide(task, leaves)
+        if wide is None and not all(output.is_floating_point() for output in own):
+            own, recorder = _recorded(task, leaves)
         narrow = all(tensor.dtype is not torch.float64 for tensor in leaves.values())
         truths = [
             _Output(spec.name, output, true, recorder, narrow)
@@ -140,6 +144,12 @@ def _wide(task: LoadedTask, leaves: Leaves) -> tuple[tuple[Tensor, ...] | None, 
         return None, recorder
 
 
+def _recorded(task: LoadedTask, leaves: Leaves) -> tuple[tuple[Tensor, ...], Recorder]:
+    recorder = Recorder()
+    with recorder:
+        return task.run(leaves), recorder
+
+
 class _Output:
     """Collects the errors of one output under each tier's operands."""
 
@@ -148,10 +158,11 @@ class _Output:
     ) -> None:
         self.name = name
         self.dtype = own.dtype
-        self.precision = _precision(own.dtype, narrow)
         self.ranking = None if own.is_floating_point() else recorder.find(true)
-        self.other = None if own.is_floating_point() or self.ranking else own
+        whole = self.ranking is not None and self.ranking.whole
+        self.precision = _precision(torch.float64 if whole else own.dtype, narrow and not whole)
         self.values = self._comparable(true)
+        self.others: list[Tensor] = []
         self.size: Size | None = None
         self.errors: dict[Tier, Errors] = {}
         self.reference = _NOTHING
@@ -160,6 +171,8 @@ class _Output:
             self.size = size_of(self.values)
             self.reference = self._error(own)
             self.errors[Tier.FP32] = self.reference
+        else:
+            self.add(Tier.FP32, own)
 
     def _comparable(self, output: Tensor) -> Tensor:
         picked = self.ranking.picked(output) if self.ranking else output
@@ -172,6 +185,8 @@ class _Output:
     def add(self, tier: Tier, output: Tensor) -> None:
         """Take into account what the reference gives on operands as ``tier`` has them."""
         if self.size is None:
+            if tier is Tier.FP32 and not any(map(output.equal, (self.values, *self.others))):
+                self.others.append(output)
             return
         error = self._error(output.to(self.dtype))
         if error.finite:
@@ -188,7 +203,7 @@ class _Output:
             self.size,
             bounds,
             self.reference,
-            self.other,
+            tuple(self.others),
             self.ranking,
             informative=not bounds
             or bounds[Tier.FP32].l2 <= max(_INFORMATIVE, self.precision.eps * _FACTOR) * norm,
