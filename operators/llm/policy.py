@@ -1,0 +1,311 @@
+"""The one policy for trouble: what is done when a model does not answer as it should.
+
+    rate limited, quota used up,      the line is shut, says so, and lets one call at a time try,
+    server trouble, not reached       more and more rarely: a run outlives an outage
+    connection lost, unreadable,      asked again a few times; each attempt is booked anew, and
+    empty or cut answer               where its cost is unknown, at its upper estimate
+    no answer in time, declined,      given up: Refused, and the run goes on without it
+    rejected, budget
+    key not accepted, unknown model   the run stops: Unusable, with the remedy
+
+The vendors' own retries are off, so that nothing is asked, paid or waited for behind our back.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import StrEnum
+
+from operators.llm import (
+    Booking,
+    Books,
+    Cost,
+    Kind,
+    Model,
+    Prompt,
+    Provider,
+    Refused,
+    Reply,
+    Trouble,
+    Unusable,
+    Usage,
+)
+from operators.llm.estimate import about, at_most
+from operators.llm.gate import LONGEST_S, Gate, Passage, backoff
+from operators.llm.pace import Pace
+
+
+class Then(StrEnum):
+    """What is done about a trouble."""
+
+    WAIT = "waits"
+    AGAIN = "asks again"
+    GIVE_UP = "gives the answer up"
+    STOP = "stops"
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """``again``: how often a call is repeated. ``strikes`` in a row mean that the server is out."""
+
+    then: Then
+    again: int = 0
+    strikes: int | None = None
+
+
+RULES = {
+    Kind.RATE: Rule(Then.WAIT, strikes=1),
+    Kind.QUOTA: Rule(Then.WAIT, strikes=1),
+    Kind.OUTAGE: Rule(Then.WAIT, strikes=1),
+    Kind.UNREACHABLE: Rule(Then.WAIT, strikes=1),
+    Kind.LOST: Rule(Then.AGAIN, again=2, strikes=3),
+    Kind.GARBLED: Rule(Then.AGAIN, again=2, strikes=3),
+    Kind.EMPTY: Rule(Then.AGAIN, again=1),
+    Kind.TRUNCATED: Rule(Then.AGAIN, again=1),
+    Kind.TIMEOUT: Rule(Then.GIVE_UP, strikes=3),
+    Kind.DECLINED: Rule(Then.GIVE_UP),
+    Kind.REJECTED: Rule(Then.GIVE_UP),
+    Kind.BUDGET: Rule(Then.GIVE_UP),
+    Kind.OFF_TOPIC: Rule(Then.GIVE_UP),  # the reader's finding; counted here, never raised
+    Kind.KEY: Rule(Then.STOP),
+    Kind.MODEL: Rule(Then.STOP),
+}
+
+# how often a call may meet server trouble while others are answered: some servers have an error of
+# their own for a prompt that is too long
+_HOPELESS = 5
+# how often a key or a name is tried again that was good before: servers in trouble deny both
+_BELIEF = 5
+# requests rejected one after the other before any was accepted: the options must be wrong
+_WRONG_OPTIONS = 3
+# seconds: the longest pause while only a person can mend it; for asking whether a model is there
+_LONG_PAUSE_S = 300.0
+_CHECK_S = 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class Notice:
+    """Something the user may want to know. ``wait_s``: the line is shut for so long.
+
+    ``then`` None: the model answers again.
+    """
+
+    model: str
+    kind: Kind
+    message: str
+    then: Then | None
+    wait_s: float | None = None
+
+    def __str__(self) -> str:
+        if self.then is None:
+            return f"{self.model} answers again"
+        wait = f"; next try in {self.wait_s:.0f} s" if self.wait_s is not None else ""
+        return f"{self.model}: {self.kind}: {self.message}{wait}"
+
+
+class FreeBooks:
+    """Books without a limit and without a memory."""
+
+    def book(self, prompt: Prompt, model: Model, estimate: Usage) -> Booking:  # noqa: ARG002
+        """Every attempt may be made."""
+        return self
+
+    def settled(self, usage: Usage) -> None:
+        """Nobody keeps count."""
+
+    def free(self) -> None:
+        """Nobody keeps count."""
+
+    def unknown(self) -> None:
+        """Nobody keeps count."""
+
+
+class Line:
+    """The line to one model of a run: all calls to it go through here, as many at once as allowed.
+
+    ``notify`` is told of every trouble; ``troubles`` counts them by kind.
+    """
+
+    def __init__(
+        self,
+        model: Model,
+        provider: Provider,
+        books: Books | None = None,
+        notify: Callable[[Notice], None] = lambda _: None,
+        rng: random.Random | None = None,
+    ) -> None:
+        self.model = model
+        self.troubles: Counter[Kind] = Counter()
+        self._provider = provider
+        self._books = books or FreeBooks()
+        self._notify = notify
+        self._rng = rng or random.Random()
+        self._pace = Pace(model.limits)
+        self._gate = Gate(self._rng)
+        self._answers = 0
+        self._rejections = 0
+
+    async def check(self) -> None:
+        """Ask whether key and model are accepted; waits out an outage. Costs nothing.
+
+        Raises Unusable. A server that cannot tell passes.
+        """
+        tried = Tried()
+        while True:
+            async with self._gate.passage() as passage:
+                trouble = await self._ask_whether_usable()
+                if trouble is None:
+                    return self._answered(passage)
+                if self._react(trouble, tried, passage) is Then.GIVE_UP:
+                    return None
+
+    async def complete(self, prompt: Prompt) -> Reply:
+        """Ask, and do about every trouble what the policy says.
+
+        Returns a whole reply with a text. Raises Refused if none will come, and Unusable. When it
+        is cancelled, a request under way is booked as of unknown cost.
+        """
+        tried = Tried()
+        async with self._pace.slots:
+            while (reply := await self._try(prompt, tried)) is None:
+                pass
+        return reply
+
+    def off_topic(self, message: str = "") -> None:
+        """A reader found a reply beside the question: counted and told like any other trouble."""
+        self._tell(Trouble(Kind.OFF_TOPIC, message), Then.GIVE_UP)
+
+    async def aclose(self) -> None:
+        """Close the connections."""
+        await self._provider.aclose()
+
+    async def _ask_whether_usable(self) -> Trouble | None:
+        try:
+            async with asyncio.timeout(_CHECK_S):
+                await self._provider.check(self.model)
+        except TimeoutError:
+            return Trouble(Kind.UNREACHABLE, f"no answer within {_CHECK_S:g} s")
+        except Trouble as trouble:
+            return trouble
+        return None
+
+    async def _try(self, prompt: Prompt, tried: Tried) -> Reply | None:
+        """One try, as soon as gate and pace allow it; None: try again."""
+        async with self._gate.passage() as passage:
+            admission = await self._pace.admit(about(prompt) + self.model.max_output_tokens)
+            if passage.overtaken:
+                admission.withdrawn()
+                return None
+            booking = self._books.book(prompt, self.model, at_most(prompt, self.model))
+            if booking is None:
+                admission.withdrawn()
+                raise Refused(Trouble(Kind.BUDGET, "what it may cost at most is not there"))
+            try:
+                reply = await self._attempt(prompt, booking)
+            except Trouble as trouble:
+                admission.used(_tokens(trouble))
+                then = self._react(trouble, tried, passage)
+                if then is Then.GIVE_UP:
+                    raise Refused(trouble) from None
+            else:
+                admission.used(reply.usage.tokens)
+                self._answers += 1
+                self._answered(passage)
+                return reply
+        if then is Then.AGAIN:  # where it waits, the gate does
+            await asyncio.sleep(backoff(tried.again, self._rng))
+        return None
+
+    async def _attempt(self, prompt: Prompt, booking: Booking) -> Reply:
+        """One request and its entry in the books. Raises Trouble."""
+        deadline_s = self.model.limits.deadline_s
+        try:
+            async with asyncio.timeout(deadline_s):
+                reply = await self._provider.complete(prompt, self.model)
+        except TimeoutError:
+            booking.unknown()
+            message = f"the answer was not complete after {deadline_s:g} s"
+            raise Trouble(Kind.TIMEOUT, message, Cost.UNKNOWN) from None
+        except Trouble as trouble:
+            _settle(booking, trouble)
+            raise
+        except BaseException:  # cancelled under way, or a fault of ours
+            booking.unknown()
+            raise
+        booking.settled(reply.usage)
+        return reply
+
+    def _react(self, trouble: Trouble, tried: Tried, passage: Passage) -> Then:
+        """Decide, shut or open the gate, tell. Raises Unusable."""
+        rule = RULES[trouble.kind]
+        then = self._decide(trouble.kind, rule, tried)
+        wait_s = None
+        if rule.strikes or then is Then.WAIT:
+            longest_s = _LONG_PAUSE_S if trouble.kind is Kind.QUOTA else LONGEST_S
+            wait_s = passage.failed(rule.strikes or 1, longest_s, trouble.retry_after_s)
+        else:
+            self._answered(passage)
+        self._tell(trouble, then, wait_s)
+        if then is Then.STOP:
+            raise Unusable(f"{self.model.name}: {trouble.message}")
+        return then
+
+    def _decide(self, kind: Kind, rule: Rule, tried: Tried) -> Then:
+        tried.kinds[kind] += 1
+        if rule.then is Then.AGAIN:
+            tried.again += 1
+            return Then.AGAIN if tried.again <= rule.again else Then.GIVE_UP
+        if kind is Kind.OUTAGE and tried.alone(self._answers) >= _HOPELESS:
+            return Then.GIVE_UP
+        if rule.then is Then.STOP and self._answers and tried.kinds[kind] <= _BELIEF:
+            return Then.WAIT
+        if kind is Kind.REJECTED and not self._answers:
+            self._rejections += 1
+            return Then.STOP if self._rejections >= _WRONG_OPTIONS else Then.GIVE_UP
+        return rule.then
+
+    def _answered(self, passage: Passage) -> None:
+        if passage.answered():
+            self._notify(Notice(self.model.name, Kind.OUTAGE, "", None))
+
+    def _tell(self, trouble: Trouble, then: Then, wait_s: float | None = None) -> None:
+        self.troubles[trouble.kind] += 1
+        self._notify(Notice(self.model.name, trouble.kind, trouble.message, then, wait_s))
+
+
+class Tried:
+    """What one call has met so far."""
+
+    def __init__(self) -> None:
+        self.kinds: Counter[Kind] = Counter()
+        self.again = 0
+        self._alone = 0
+        self._answers: int | None = None
+
+    def alone(self, answers: int) -> int:
+        """How often it failed although others were answered since it last did.
+
+        ``answers`` is how many there have been on this line.
+        """
+        self._alone += self._answers is not None and answers > self._answers
+        self._answers = answers
+        return self._alone
+
+
+def _settle(booking: Booking, trouble: Trouble) -> None:
+    if trouble.usage is not None:
+        booking.settled(trouble.usage)
+    elif trouble.cost is Cost.FREE:
+        booking.free()
+    else:
+        booking.unknown()
+
+
+def _tokens(trouble: Trouble) -> int | None:
+    if trouble.usage is not None:
+        return trouble.usage.tokens
+    return 0 if trouble.cost is Cost.FREE else None
