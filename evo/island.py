@@ -14,9 +14,11 @@ from evo.records import Generation, Step
 from evo.survival import accepted, survivors
 from evo.world import World
 from operators import variation
+from operators.author import Specimen
 from operators.chance import chance
 from operators.variation import Child, Order
 from operators.variation.repair import BEYOND_REPAIR
+from operators.variation.tuning import AUTHOR as TUNING
 
 BARREN = 5  # generations in a row that bring no new kernel, after which an island rests
 
@@ -135,11 +137,10 @@ class Island:
     async def _vary(self, brood: Brood, step: Step) -> int:
         delivered = 0
 
-        def deliver(child: Child) -> None:
+        def deliver(child: Child) -> asyncio.Task[Specimen | None]:
             nonlocal delivered
             delivered += 1
-            slot = str(step.slot + child.seat)
-            brood.group.create_task(self._raise(brood, step.operator, slot, step.parents, child))
+            return brood.group.create_task(self._raise(brood, step, child))
 
         parents = [brood.members[parent] for parent in step.parents]
         order = self._order(brood.generation, f"{step.slot}/{step.operator}", parents)
@@ -158,23 +159,35 @@ class Island:
             lambda kernel: memory.known(kernel.digest(header), generation.horizon),
         )
 
-    async def _raise(
-        self, brood: Brood, operator: str, slot: str, parents: tuple[str, ...], child: Child
-    ) -> None:
-        """A child is born, judged, and mended if it failed, each attempt being an individual."""
-        individual = await self._birth(brood, operator, slot, parents, child)
-        for attempt in range(1, self._world.config.variation.repairs + 1):
+    async def _raise(self, brood: Brood, step: Step, child: Child) -> Specimen | None:
+        """A child is born, judged, and mended if it failed, each attempt being an individual.
+
+        The last of them as its operator may see it, if it was accepted.
+        """
+        slot = str(step.slot + child.seat)
+        if child.tuned:
+            individual = await self._birth(brood, TUNING, slot, (child.tuned,), child)
+        else:
+            individual = await self._birth(brood, step.operator, slot, step.parents, child)
+        # nobody is asked to mend a value that did not fit: there are others
+        repairs = 0 if child.author == TUNING else self._world.config.variation.repairs
+        for attempt in range(1, repairs + 1):
             mended = await self._mend(brood, individual, f"{slot}r{attempt}")
             if mended is None:
-                return
+                break
             individual = mended
+        return self._world.memory.specimen(individual) if individual.fitness.valid else None
 
     async def _mend(self, brood: Brood, failed: Individual, slot: str) -> Individual | None:
         if failed.evaluation is None or failed.evaluation.status in BEYOND_REPAIR:
             return None
         children: list[Child] = []
+
+        async def take(child: Child) -> None:
+            children.append(child)
+
         order = self._order(brood.generation, slot, [failed])
-        await variation.operator("repair").vary(self._world.toolbox, order, children.append)
+        await variation.operator("repair").vary(self._world.toolbox, order, take)
         if not children:
             return None
         return await self._birth(brood, "repair", slot, (failed.id,), children[0])

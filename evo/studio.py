@@ -14,7 +14,7 @@ from evo.desk import PlainDesk
 from evo.memory import Memory
 from evo.recorder import Recorder
 from evo.records import Call
-from operators.author import Author, Brief, Desk, Draft, NoFamily
+from operators.author import Author, Branch, Brief, Desk, Draft, NoFamily
 from operators.idea import Category, Idea
 from operators.variation import Order, Written
 
@@ -40,6 +40,19 @@ class Staff:
         return [*named, *(author for author in self.order(rng) if author not in named)]
 
 
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where in the run an author is called: the question, and which branch of its answers."""
+
+    question: str
+    branch: Branch | None = None
+
+    @property
+    def key(self) -> str:
+        """Names the call."""
+        return f"{self.question}/{self.branch.number}" if self.branch else self.question
+
+
 class Studio:
     """The authors as the toolbox calls them. A call that is on record is answered from there.
 
@@ -55,13 +68,12 @@ class Studio:
         self._memory = memory
         self._budget = budget
 
-    async def port(self, order: Order) -> list[Written]:
-        """Plain first kernels. Raises NoFamily if no author serves the task."""
-        count = order.counts.ports
-        return await self._drafts(
-            f"{order.key}/port",
-            {"count": count},
-            lambda author, desk: author.port(self._brief, count, desk),
+    async def port(self, order: Order, branch: Branch) -> Written | None:
+        """A plain first kernel. Raises NoFamily if no author serves the task."""
+        return await self._draft(
+            Place(f"{order.key}/port", branch),
+            {},
+            lambda author, desk: author.port(self._brief, branch, desk),
         )
 
     async def ideate(self, order: Order) -> list[Idea]:
@@ -69,75 +81,83 @@ class Studio:
         (parent,), count = order.parents, order.counts.ideas
         tried = self._memory.tried(parent.id, order.horizon)
         reply = await self._reply(
-            f"{order.key}/ideate",
+            Place(f"{order.key}/ideate"),
             {"parent": parent.id, "count": count, "tried": len(tried)},
             lambda author, desk: author.ideate(self._brief, parent, tried, count, desk),
             _ideas_to_parts,
         )
         return [_idea(data) for data in json.loads(reply[0])["ideas"][:count]] if reply else []
 
-    async def implement(self, order: Order, place: int, idea: Idea) -> list[Written]:
-        """Implementations of an idea on the one parent; whoever had it is asked first."""
-        (parent,), branches = order.parents, order.counts.branches
-        drafts = await self._drafts(
-            f"{order.key}/implement/{place}",
-            {"parent": parent.id, "idea": idea.text, "branches": branches},
-            lambda author, desk: author.implement(self._brief, parent, idea, branches, desk),
+    async def implement(
+        self, order: Order, place: int, idea: Idea, branch: Branch
+    ) -> Written | None:
+        """An implementation of an idea on the one parent; whoever had it is asked first."""
+        (parent,) = order.parents
+        return await self._draft(
+            Place(f"{order.key}/implement/{place}", branch),
+            {"parent": parent.id, "idea": idea.text},
+            lambda author, desk: author.implement(self._brief, parent, idea, branch, desk),
             asked_first=idea.author,
         )
-        return drafts[:branches]
 
-    async def mate(self, order: Order) -> list[Written]:
-        """Kernels that join two parents."""
+    async def mate(self, order: Order, branch: Branch) -> Written | None:
+        """A kernel that joins two parents."""
         mother, father = order.parents
-        drafts = await self._drafts(
-            f"{order.key}/cross",
+        return await self._draft(
+            Place(f"{order.key}/cross", branch),
             {"parents": [mother.id, father.id]},
-            lambda author, desk: author.cross(self._brief, (mother, father), desk),
+            lambda author, desk: author.cross(self._brief, (mother, father), branch, desk),
         )
-        return drafts[: order.counts.branches]
 
-    async def repair(self, order: Order) -> list[Written]:
-        """Kernels that mend the one parent, which failed."""
+    async def repair(self, order: Order) -> Written | None:
+        """A kernel that mends the one parent, which failed."""
         (failed,) = order.parents
-        return await self._drafts(
-            f"{order.key}/repair",
+        return await self._draft(
+            Place(f"{order.key}/repair"),
             {"failed": failed.id},
             lambda author, desk: author.repair(self._brief, failed, desk),
         )
 
-    async def _drafts(
-        self, key: str, request: dict[str, Any], ask: Ask, asked_first: str = ""
-    ) -> list[Written]:
-        reply = await self._reply(key, request, ask, _drafts_to_parts, asked_first)
-        return _drafts_from_parts(reply) if reply else []
+    async def _draft(
+        self,
+        place: Place,
+        request: dict[str, Any],
+        ask: Callable[[Author, Desk], Awaitable[Draft | None]],
+        asked_first: str = "",
+    ) -> Written | None:
+        async def at_most_one(author: Author, desk: Desk) -> Sequence[Draft]:
+            draft = await ask(author, desk)
+            return [draft] if draft else []
+
+        reply = await self._reply(place, request, at_most_one, _drafts_to_parts, asked_first)
+        return next(iter(_drafts_from_parts(reply)), None) if reply else None
 
     async def _reply(
         self,
-        key: str,
+        place: Place,
         request: dict[str, Any],
         ask: Ask,
         to_parts: Callable[[str, Sequence[Any]], tuple[str, ...]],
         asked_first: str = "",
     ) -> tuple[str, ...] | None:
-        recorded = self._recorder.reply(key)
+        recorded = self._recorder.reply(place.key)
         if recorded is not None:
             return recorded
         if not self._budget.grant_call():
             return None
-        name, answer = await self._first_answer(key, ask, asked_first)
+        name, answer = await self._first_answer(place, ask, asked_first)
         reply = to_parts(name, answer)
-        call = Call(key, name, "", (json.dumps(request),), reply)
+        call = Call(place.key, name, "", (json.dumps(request),), reply)
         self._recorder.add_call(call)
         self._budget.called(call.usage.tokens, call.usage.dollars)
         return reply
 
     async def _first_answer(
-        self, key: str, ask: Ask, asked_first: str
+        self, place: Place, ask: Ask, asked_first: str
     ) -> tuple[str, Sequence[Any]]:
         """Ask one author after the other until one has an answer."""
         # a generator for each call: one that is answered from the record draws nothing
-        desk = PlainDesk(key, random.Random(f"{self._staff.seed}/{key}"))
+        desk = PlainDesk(place.question, random.Random(f"{self._staff.seed}/{place.question}"))
         staff, refusals = self._staff, list[NoFamily]()
         queue = staff.of(asked_first, desk.rng) if asked_first else staff.order(desk.rng)
         for author in queue:
@@ -160,7 +180,12 @@ def _ideas_to_parts(name: str, ideas: Sequence[Idea]) -> tuple[str, ...]:
 def _drafts_to_parts(name: str, drafts: Sequence[Draft]) -> tuple[str, ...]:
     """A table of contents, then the sources: as parts of their own they are stored only once."""
     rows = [
-        {"language": d.kernel.language, "flags": d.kernel.flags, "idea": _idea_data(d.idea)}
+        {
+            "language": d.kernel.language,
+            "flags": d.kernel.flags,
+            "idea": _idea_data(d.idea),
+            "model": d.model,
+        }
         for d in drafts
     ]
     sources = (draft.kernel.source for draft in drafts)
@@ -174,15 +199,16 @@ def _drafts_from_parts(parts: tuple[str, ...]) -> list[Written]:
             Kernel(source, row["language"], tuple(row["flags"])),
             _idea(row["idea"]),
             contents["author"],
+            row["model"],
         )
         for row, source in zip(contents["drafts"], parts[1:], strict=True)
     ]
 
 
 def _idea_data(idea: Idea) -> list[str]:
-    return [idea.text, str(idea.category), idea.author]
+    return [idea.text, str(idea.category), idea.author, idea.model]
 
 
 def _idea(data: list[str]) -> Idea:
-    text, category, author = data
-    return Idea(text, Category(category), author)
+    text, category, author, model = data
+    return Idea(text, Category(category), author, model)

@@ -80,6 +80,18 @@ class Credit:
     gains: tuple[float, ...] = ()
 
 
+@dataclass(frozen=True, slots=True)
+class Branch:
+    """Which of several answers to one question is wanted: ``number`` (from 0) ``of`` how many.
+
+    The branches of a question are asked for one by one, all at once, and are to differ. Their
+    desks draw the same chances, so that a branch can tell what the others got.
+    """
+
+    number: int
+    of: int
+
+
 class Desk(Protocol):
     """What an author works with during one call: its place in the run, chance, and the models."""
 
@@ -118,8 +130,8 @@ class Author(Protocol):
 
     name: str
 
-    async def port(self, brief: Brief, count: int, desk: Desk) -> list[Draft]:
-        """Up to ``count`` plain first kernels. Raises NoFamily if the task is not served."""
+    async def port(self, brief: Brief, branch: Branch, desk: Desk) -> Draft | None:
+        """A plain first kernel. Raises NoFamily if the task is not served."""
         ...
 
     async def ideate(
@@ -129,17 +141,17 @@ class Author(Protocol):
         ...
 
     async def implement(
-        self, brief: Brief, parent: Specimen, idea: Idea, branches: int, desk: Desk
-    ) -> list[Draft]:
-        """Up to ``branches`` different implementations of ``idea`` on top of ``parent``."""
+        self, brief: Brief, parent: Specimen, idea: Idea, branch: Branch, desk: Desk
+    ) -> Draft | None:
+        """An implementation of ``idea`` on top of ``parent``."""
         ...
 
     async def cross(
-        self, brief: Brief, parents: tuple[Specimen, Specimen], desk: Desk
-    ) -> list[Draft]:
-        """Kernels that join what is good in both parents."""
+        self, brief: Brief, parents: tuple[Specimen, Specimen], branch: Branch, desk: Desk
+    ) -> Draft | None:
+        """A kernel that joins what is good in both parents."""
         ...
 
-    async def repair(self, brief: Brief, failed: Specimen, desk: Desk) -> list[Draft]:
-        """Kernels that mend ``failed`` by its status, reason and log."""
+    async def repair(self, brief: Brief, failed: Specimen, desk: Desk) -> Draft | None:
+        """A kernel that mends ``failed`` by its status, reason and log."""
         ...

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
-from operators.author import Brief, Desk, Draft, Specimen, Tried
+from operators.author import Branch, Brief, Desk, Draft, Specimen, Tried
 from operators.catalogue import moves as step
 from operators.catalogue.render import Recipe, read, render
 from operators.catalogue.shelf import match
@@ -34,12 +34,12 @@ class Catalogue:
 
     name = "catalogue"
 
-    async def port(self, brief: Brief, count: int, desk: Desk) -> list[Draft]:
-        """The plain port, then the same with other values of its tunables, where it has any."""
+    async def port(self, brief: Brief, branch: Branch, desk: Desk) -> Draft | None:
+        """The plain port; as a later branch the same with other values of its tunables, if any."""
         book = match(brief.task, brief.language)
         text = PORT.format(LANGUAGE_NAMES.get(brief.language, brief.language))
-        kernels = step.branches(book, brief.task.signature, Recipe(), count, desk.rng)
-        return [Draft(kernel, self._idea(text, Category.COMPUTE)) for kernel in kernels]
+        kernels = step.branches(book, brief.task.signature, Recipe(), branch.of, desk.rng)
+        return _pick([Draft(one, self._idea(text, Category.COMPUTE)) for one in kernels], branch)
 
     async def ideate(
         self, brief: Brief, parent: Specimen, tried: Sequence[Tried], count: int, desk: Desk
@@ -68,21 +68,26 @@ class Catalogue:
         return chosen
 
     async def implement(
-        self, brief: Brief, parent: Specimen, idea: Idea, branches: int, desk: Desk
-    ) -> list[Draft]:
-        """Renderings that differ in their tunables; none where the idea is not from the book."""
+        self, brief: Brief, parent: Specimen, idea: Idea, branch: Branch, desk: Desk
+    ) -> Draft | None:
+        """A rendering; branches differ in their tunables. None for an idea from elsewhere."""
         book = match(brief.task, brief.language)
         recipe = read(book, parent.kernel) or Recipe()
         for move in step.moves(book, recipe):
             if move.text == idea.text:
-                kernels = step.branches(book, brief.task.signature, move.recipe, branches, desk.rng)
-                return [Draft(k, idea) for k in kernels if k.source != parent.kernel.source]
-        return []
+                kernels = step.branches(
+                    book, brief.task.signature, move.recipe, branch.of, desk.rng
+                )
+                new = [Draft(k, idea) for k in kernels if k.source != parent.kernel.source]
+                return _pick(new, branch)
+        return None
 
     async def cross(
-        self, brief: Brief, parents: tuple[Specimen, Specimen], desk: Desk
-    ) -> list[Draft]:
+        self, brief: Brief, parents: tuple[Specimen, Specimen], branch: Branch, desk: Desk
+    ) -> Draft | None:
         """One child with the ideas of both, unless it could only equal one of the parents."""
+        if branch.number:
+            return None
         book = match(brief.task, brief.language)
         one, other = (read(book, parent.kernel) or Recipe() for parent in parents)
         for _ in range(step.DRAWS):
@@ -91,26 +96,31 @@ class Catalogue:
             if kernel.source not in {parent.kernel.source for parent in parents}:
                 names = ", ".join(key.replace("_", " ") for key in recipe.keys) or "none"
                 text = f"join the ideas of both parents: {names}"
-                return [Draft(kernel, self._idea(text, Category.COMPUTE))]
-        return []
+                return Draft(kernel, self._idea(text, Category.COMPUTE))
+        return None
 
     async def repair(
         self,
         brief: Brief,
         failed: Specimen,
         desk: Desk,  # noqa: ARG002  # the protocol's; what failed is mended without chance
-    ) -> list[Draft]:
+    ) -> Draft | None:
         """The same ideas with the book's own values of the tunables, else without the last idea."""
         book = match(brief.task, brief.language)
         recipe = read(book, failed.kernel)
         for move in step.mends(book, recipe) if recipe else ():
             kernel = render(book, brief.task.signature, move.recipe)
             if kernel.source != failed.kernel.source:
-                return [Draft(kernel, self._idea(move.text, move.category))]
-        return []
+                return Draft(kernel, self._idea(move.text, move.category))
+        return None
 
     def _idea(self, text: str, category: Category) -> Idea:
         return Idea(text, category, self.name)
+
+
+def _pick(drafts: Sequence[Draft], branch: Branch) -> Draft | None:
+    """The draft that belongs to a branch, if there are so many."""
+    return drafts[branch.number] if branch.number < len(drafts) else None
 
 
 def _promise(attempt: Tried) -> float:

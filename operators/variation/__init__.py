@@ -7,13 +7,15 @@ A file ``NAME.py`` holds
   occasions);
 - ``seats(order)``: how many children it may have at most;
 - ``async def vary(toolbox, order, deliver)``: calls ``deliver(child)`` for each child as soon as
-  it is there, so that it is compiled and judged while its siblings are still being written.
+  it is there, so that it is compiled and judged while its siblings are still being written. What
+  ``deliver`` returns may be awaited: the child as judged, after its repairs, or None if none of
+  them was accepted.
 """
 
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from functools import cache
 from typing import Any, Protocol, cast
@@ -26,11 +28,15 @@ from operators.idea import Idea
 
 @dataclass(frozen=True, slots=True)
 class Counts:
-    """How many ideas for each parent, branches of each idea, and ports a step may ask for."""
+    """How many ideas for each parent, branches of each idea, and ports a step may ask for.
+
+    ``tunings`` is how often each idea's best branch is tuned before the idea is judged.
+    """
 
     ideas: int
     branches: int
     ports: int
+    tunings: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,25 +58,36 @@ class Order:
 
 @dataclass(frozen=True, slots=True)
 class Child:
-    """A kernel that an operator made; ``seat`` is its place among the operator's ``seats``."""
+    """A kernel that an operator made; ``seat`` is its place among the operator's ``seats``.
+
+    ``model`` wrote it for ``author``, if one did. ``tuned`` is the id of another child of the same
+    step, of which this one is a tuning: that is its parent then.
+    """
 
     seat: int
     kernel: Kernel
     author: str
     idea: Idea | None = None
     note: str = ""
+    model: str = ""
+    tuned: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """A draft with the name of the author that wrote it."""
+    """A draft with the names of the author that wrote it and of the author's model, if any."""
 
     kernel: Kernel
     idea: Idea | None
     author: str
+    model: str = ""
+
+    def child(self, seat: int) -> Child:
+        """What to deliver."""
+        return Child(seat, self.kernel, self.author, self.idea, model=self.model)
 
 
-Deliver = Callable[[Child], None]
+Deliver = Callable[[Child], Awaitable[Specimen | None]]
 
 
 class Variation(Protocol):

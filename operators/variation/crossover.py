@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
-from operators.variation import Child, Counts, Deliver, Order
+from operators.author import Branch
+from operators.variation import Counts, Deliver, Order
 
 PARENTS = 2
 BY_RATE = True
@@ -16,6 +18,10 @@ def seats(counts: Counts) -> int:
 
 
 async def vary(toolbox: Any, order: Order, deliver: Deliver) -> None:
-    """Ask an author to join the two."""
-    for seat, draft in enumerate(await toolbox.mate(order)):
-        deliver(Child(seat, draft.kernel, draft.author, draft.idea))
+    """Ask an author to join the two, in all branches at once."""
+
+    async def join(seat: int) -> None:
+        if written := await toolbox.mate(order, Branch(seat, order.counts.branches)):
+            deliver(written.child(seat))
+
+    await asyncio.gather(*map(join, range(order.counts.branches)))

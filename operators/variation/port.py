@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
-from operators.variation import Child, Counts, Deliver, Order
+from operators.author import Branch
+from operators.variation import Counts, Deliver, Order
 
 PARENTS = 0
 BY_RATE = False
@@ -16,6 +18,10 @@ def seats(counts: Counts) -> int:
 
 
 async def vary(toolbox: Any, order: Order, deliver: Deliver) -> None:
-    """Ask an author for ports."""
-    for seat, draft in enumerate(await toolbox.port(order)):
-        deliver(Child(seat, draft.kernel, draft.author, draft.idea))
+    """Ask an author for ports, all at once."""
+
+    async def write(seat: int) -> None:
+        if written := await toolbox.port(order, Branch(seat, order.counts.ports)):
+            deliver(written.child(seat))
+
+    await asyncio.gather(*map(write, range(order.counts.ports)))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from cuda_sandbox.report import Status
-from operators.variation import Child, Counts, Deliver, Order
+from operators.variation import Counts, Deliver, Order
 
 PARENTS = 1
 BY_RATE = False
@@ -20,6 +20,6 @@ def seats(counts: Counts) -> int:  # noqa: ARG001  # the interface of all operat
 
 
 async def vary(toolbox: Any, order: Order, deliver: Deliver) -> None:
-    """Ask an author to mend the one parent; only the first answer is tried."""
-    for draft in (await toolbox.repair(order))[:1]:
-        deliver(Child(0, draft.kernel, draft.author, draft.idea))
+    """Ask an author to mend the one parent."""
+    if written := await toolbox.repair(order):
+        await deliver(written.child(0))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Iterator
 from typing import Any
 
 from cuda_sandbox.kernel import Kernel
@@ -11,6 +12,7 @@ from operators.variation import Child, Counts, Deliver, Order
 PARENTS = 1
 BY_RATE = True
 DRAWS = 8  # how often a step tries for a variant that is not there yet
+AUTHOR = "tuning"  # in the place of an author's name
 MORE = 0.3  # the chance that one constant more is changed
 
 
@@ -22,13 +24,22 @@ def seats(counts: Counts) -> int:
 async def vary(toolbox: Any, order: Order, deliver: Deliver) -> None:
     """Draw variants of the parent that are not known yet."""
     (parent,) = order.parents
-    seen = {parent.kernel.source}
-    for seat in range(order.counts.branches):
+    found = variants(toolbox, order, parent.kernel, order.counts.branches, order.rng)
+    for seat, (kernel, note) in enumerate(found):
+        deliver(Child(seat, kernel, AUTHOR, note=note))
+
+
+def variants(
+    toolbox: Any, order: Order, kernel: Kernel, count: int, rng: random.Random
+) -> Iterator[tuple[Kernel, str]]:
+    """Up to ``count`` variants of ``kernel`` that are not known yet, each with its note."""
+    seen = {kernel.source}
+    for _ in range(count):
         for _ in range(DRAWS):
-            kernel, note = toolbox.tune(parent.kernel, order.rng)
-            if kernel.source not in seen and not order.known(kernel):
-                seen.add(kernel.source)
-                deliver(Child(seat, kernel, "tuning", note=note))
+            variant, note = toolbox.tune(kernel, rng)
+            if variant.source not in seen and not order.known(variant):
+                seen.add(variant.source)
+                yield variant, note
                 break
 
 

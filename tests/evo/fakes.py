@@ -23,7 +23,7 @@ from evo.watch import Watch
 from evo.yaml_source import Source
 from fitness.description import TaskDescription
 from fitness.evaluation import Baseline, Evaluation, Interval
-from operators.author import Author, Brief, Desk, Draft, Specimen, Tried
+from operators.author import Author, Branch, Brief, Desk, Draft, Specimen, Tried
 from operators.idea import Category, Idea
 
 HEADER = "// header"
@@ -49,13 +49,13 @@ class FakeAuthor:
         self.calls.append((kind, about))
         await asyncio.sleep(self.delay_s)
 
-    async def port(self, brief: Brief, count: int, desk: Desk) -> list[Draft]:
-        await self._think("port", count)
+    async def port(self, brief: Brief, branch: Branch, desk: Desk) -> Draft | None:
+        await self._think("port", branch)
         idea = Idea("a plain kernel", Category.COMPUTE, self.name)
-        return [
-            self._draft(f"int port = {desk.rng.random()};", idea)
-            for _ in range(min(count, self.ports))
-        ]
+        numbers = [desk.rng.random() for _ in range(min(branch.of, self.ports))]
+        if branch.number >= len(numbers):
+            return None
+        return self._draft(f"int port = {numbers[branch.number]};", idea)
 
     async def ideate(
         self, brief: Brief, parent: Specimen, tried: Sequence[Tried], count: int, desk: Desk
@@ -67,25 +67,25 @@ class FakeAuthor:
         return [Idea(text, desk.rng.choice(list(Category)), self.name) for text in texts[:count]]
 
     async def implement(
-        self, brief: Brief, parent: Specimen, idea: Idea, branches: int, desk: Desk
-    ) -> list[Draft]:
+        self, brief: Brief, parent: Specimen, idea: Idea, branch: Branch, desk: Desk
+    ) -> Draft | None:
         await self._think("implement", idea)
-        return [
-            self._on_top(parent, f"{idea.text}: {desk.rng.randrange(10**6)}", idea)
-            for _ in range(branches)
-        ]
+        numbers = [desk.rng.randrange(10**6) for _ in range(branch.of)]
+        return self._on_top(parent, f"{idea.text}: {numbers[branch.number]}", idea)
 
     async def cross(
-        self, brief: Brief, parents: tuple[Specimen, Specimen], desk: Desk
-    ) -> list[Draft]:
+        self, brief: Brief, parents: tuple[Specimen, Specimen], branch: Branch, desk: Desk
+    ) -> Draft | None:
+        if branch.number:
+            return None
         await self._think("cross", parents)
         idea = Idea("join both", Category.COMPUTE, self.name)
-        return [self._on_top(parents[0], f"cross {parents[1].id}", idea)]
+        return self._on_top(parents[0], f"cross {parents[1].id}", idea)
 
-    async def repair(self, brief: Brief, failed: Specimen, desk: Desk) -> list[Draft]:
+    async def repair(self, brief: Brief, failed: Specimen, desk: Desk) -> Draft | None:
         await self._think("repair", failed)
         idea = failed.ancestry[-1]
-        return [self._on_top(failed, "repaired", idea)]
+        return self._on_top(failed, "repaired", idea)
 
     def _draft(self, statement: str, idea: Idea) -> Draft:
         tile = "#define TILE 64  // tune: 8 16 32 64 128\n#define ROWS 1  // tune: 1 2 4\n"

@@ -22,7 +22,7 @@ from evo.store import Store
 from evo.timeline import ReplayedTimeline
 from evo.watch import Watch
 from fitness.evaluation import Evaluation
-from operators.author import Brief, Desk, Draft, NoFamily, Specimen, Tried
+from operators.author import Branch, Brief, Desk, Draft, NoFamily, Specimen, Tried
 from operators.idea import Category, Idea
 from tests.evo.fakes import FakeAuthor, FakeExecutor, Sitting, configuration, timed, verdict
 from tests.operators.desks import ScriptedDesk
@@ -219,11 +219,13 @@ def test_an_island_rests_when_its_authors_have_nothing_new(tmp_path: Path) -> No
 def test_equal_kernels_are_judged_once_and_share_the_verdict(tmp_path: Path) -> None:
     class Repeating(FakeAuthor):
         async def implement(
-            self, brief: Brief, parent: Specimen, idea: Idea, branches: int, desk: Desk
-        ) -> list[Draft]:
-            (draft, *_) = await super().implement(brief, parent, idea, 1, ScriptedDesk())
+            self, brief: Brief, parent: Specimen, idea: Idea, branch: Branch, desk: Desk
+        ) -> Draft | None:
+            alone = Branch(0, 1)
+            draft = await super().implement(brief, parent, idea, alone, ScriptedDesk())
+            assert draft
             layout = replace(draft.kernel, source=f"// other words\n{draft.kernel.source}\n\n")
-            return [draft, Draft(layout, idea)]
+            return Draft(layout, idea) if branch.number else draft
 
     sitting = Sitting(tmp_path, author=Repeating())
     sitting.run()
@@ -254,13 +256,15 @@ class Times(FakeAuthor):
         ms = self._times.pop(0) if self._times else 50 + random.random()
         return Kernel(f"int ms = {ms};", "cpp")
 
-    async def port(self, brief: Brief, count: int, desk: Desk) -> list[Draft]:
-        return [Draft(self._next(), Idea("plain", Category.COMPUTE, "fake"))]
+    async def port(self, brief: Brief, branch: Branch, desk: Desk) -> Draft | None:
+        if branch.number:
+            return None
+        return Draft(self._next(), Idea("plain", Category.COMPUTE, "fake"))
 
     async def implement(
-        self, brief: Brief, parent: Specimen, idea: Idea, branches: int, desk: Desk
-    ) -> list[Draft]:
-        return [Draft(self._next(), idea) for _ in range(branches)]
+        self, brief: Brief, parent: Specimen, idea: Idea, branch: Branch, desk: Desk
+    ) -> Draft | None:
+        return Draft(self._next(), idea)
 
 
 ONE_LINE = {
@@ -423,7 +427,7 @@ def test_authors_are_told_what_was_tried_and_how_it_went(tmp_path: Path) -> None
 
 def test_an_author_that_does_not_serve_the_task_is_passed_over(tmp_path: Path) -> None:
     class Specialist(FakeAuthor):
-        async def port(self, *args: object) -> list[Draft]:  # type: ignore[override]
+        async def port(self, *args: object) -> Draft | None:  # type: ignore[override]
             raise NoFamily("only softmax")
 
     both = Sitting(tmp_path / "both", author=Specialist("specialist"), more=[FakeAuthor()])
@@ -441,7 +445,7 @@ def test_whoever_had_an_idea_carries_it_out(tmp_path: Path) -> None:
 
 def test_what_an_author_breaks_ends_the_sitting_with_that_error(tmp_path: Path) -> None:
     class Broken(FakeAuthor):
-        async def implement(self, *args: object) -> list[Draft]:  # type: ignore[override]
+        async def implement(self, *args: object) -> Draft | None:  # type: ignore[override]
             raise ZeroDivisionError("our fault")
 
     with pytest.raises(ZeroDivisionError, match="our fault"):

@@ -11,7 +11,7 @@ import pytest
 from cuda_sandbox.kernel import Kernel
 from cuda_sandbox.report import Status
 from fitness.evaluation import Demand, Evaluation
-from operators.author import Brief, Draft, NoFamily, Specimen, Tried
+from operators.author import Branch, Brief, Draft, NoFamily, Specimen, Tried
 from operators.authors.catalogue import make
 from operators.catalogue.render import Recipe, read, render
 from operators.catalogue.shelf import match
@@ -48,7 +48,16 @@ def ideas(
 
 
 def implemented(parent: Specimen, idea: Idea, branches: int = 1) -> list[Draft]:
-    return run(AUTHOR.implement(BRIEF, parent, idea, branches, ScriptedDesk()))
+    found = [
+        run(AUTHOR.implement(BRIEF, parent, idea, Branch(number, branches), ScriptedDesk()))
+        for number in range(branches)
+    ]
+    return [draft for draft in found if draft]
+
+
+def crossed(parents: tuple[Specimen, Specimen], seed: int = 1) -> list[Draft]:
+    draft = run(AUTHOR.cross(BRIEF, parents, Branch(0, 2), ScriptedDesk(seed)))
+    return [draft] if draft else []
 
 
 def text(key: str) -> str:
@@ -56,7 +65,8 @@ def text(key: str) -> str:
 
 
 def test_the_first_kernel_is_the_plain_port() -> None:
-    (draft,) = run(AUTHOR.port(BRIEF, 1, ScriptedDesk()))
+    draft = run(AUTHOR.port(BRIEF, Branch(0, 1), ScriptedDesk()))
+    assert draft
     assert draft.idea.text == "replace the operation with a plain C++ kernel"
     assert keys_of(draft.kernel) == ()
 
@@ -152,7 +162,7 @@ def test_a_foreign_parent_is_taken_for_the_plain_port() -> None:
 
 def test_a_crossing_joins_the_ideas_of_both_parents() -> None:
     parents = specimen(("threads", "simd")), specimen(("reciprocal",))
-    (draft,) = run(AUTHOR.cross(BRIEF, parents, ScriptedDesk()))
+    (draft,) = crossed(parents)
     assert set(keys_of(draft.kernel)) == {"threads", "simd", "reciprocal"}
     assert draft.idea.text.startswith("join the ideas of both parents: ")
     assert "reciprocal" in draft.idea.text
@@ -161,38 +171,38 @@ def test_a_crossing_joins_the_ideas_of_both_parents() -> None:
 def test_a_crossing_takes_each_value_from_one_of_the_parents() -> None:
     keys = ("threads", "dynamic", "simd", "unroll")
     parents = specimen(keys, UNROLL="2", CHUNK="1"), specimen(keys, UNROLL="8", CHUNK="64")
-    (draft,) = run(AUTHOR.cross(BRIEF, parents, ScriptedDesk()))
+    (draft,) = crossed(parents)
     values = {t.name: t.value for t in draft.kernel.tunables()}
     assert (values["UNROLL"], values["CHUNK"]) in {("2", "64"), ("8", "1")}
 
 
 def test_equal_parents_have_no_child() -> None:
-    assert (
-        run(AUTHOR.cross(BRIEF, (specimen(("simd",)), specimen(("simd",))), ScriptedDesk())) == []
-    )
+    assert crossed((specimen(("simd",)), specimen(("simd",)))) == []
 
 
 def test_ideas_that_exclude_each_other_never_meet_in_a_child() -> None:
     parents = specimen(("simd", "online")), specimen(("keep_exp",))
     for seed in range(10):
-        for draft in run(AUTHOR.cross(BRIEF, parents, ScriptedDesk(seed))):
+        for draft in crossed(parents, seed):
             assert not {"online", "keep_exp"} <= set(keys_of(draft.kernel))
 
 
 def test_a_repair_goes_back_to_usual_values_and_else_drops_the_last_idea() -> None:
     keys = ("simd", "unroll", "prefetch")
-    (draft,) = run(AUTHOR.repair(BRIEF, specimen(keys, UNROLL="8"), ScriptedDesk()))
+    draft = run(AUTHOR.repair(BRIEF, specimen(keys, UNROLL="8"), ScriptedDesk()))
+    assert draft
     assert keys_of(draft.kernel) == keys
-    (draft,) = run(AUTHOR.repair(BRIEF, specimen(keys), ScriptedDesk()))
+    draft = run(AUTHOR.repair(BRIEF, specimen(keys), ScriptedDesk()))
+    assert draft
     assert keys_of(draft.kernel) == keys[:2]
     foreign = Specimen("0-0-1", Kernel("int launch;", "cpp"), Evaluation(Status.COMPILE_ERROR))
-    assert run(AUTHOR.repair(BRIEF, foreign, ScriptedDesk())) == []
+    assert run(AUTHOR.repair(BRIEF, foreign, ScriptedDesk())) is None
 
 
 def test_a_task_without_a_family_is_refused() -> None:
     task = one("fft", "", "aten.fft_rfft.default", {"x": (4, 8)}, (4, 8), softmax).task
     with pytest.raises(NoFamily, match="fft_rfft"):
-        run(AUTHOR.port(Brief(task, "cpp", Demand(), ""), 1, ScriptedDesk()))
+        run(AUTHOR.port(Brief(task, "cpp", Demand(), ""), Branch(0, 1), ScriptedDesk()))
 
 
 def test_the_author_takes_no_options() -> None:

@@ -11,14 +11,15 @@ import pytest
 
 from cuda_sandbox.kernel import Kernel
 from cuda_sandbox.report import Status
-from fitness.evaluation import Evaluation
+from fitness.evaluation import Evaluation, Interval
 from operators import variation
-from operators.author import Specimen
+from operators.author import Branch, Specimen
 from operators.extension import UnknownName
 from operators.idea import Category, Idea
 from operators.variation import Child, Counts, Order, Written, operator
 from operators.variation.tuning import retune
 
+ALONE = Branch(0, 1)
 COUNTS = Counts(ideas=3, branches=2, ports=4)
 IDEAS = [Idea(f"idea {letter}", Category.MEMORY, "me") for letter in "abc"]
 SOURCE = "#define TILE 64  // tune: 32 64 128\n#define ROWS 1  // tune: 1 2\nint a;\n"
@@ -28,13 +29,36 @@ def specimen(identity: str = "0-0-0", source: str = SOURCE) -> Specimen:
     return Specimen(identity, Kernel(source, "cpp"), Evaluation(Status.OK))
 
 
-def order(*parents: Specimen, **changes: Any) -> Order:
-    return Order("0-1-0/x", parents, COUNTS, random.Random(1), **changes)
+def order(*parents: Specimen, counts: Counts = COUNTS, **changes: Any) -> Order:
+    return Order("0-1-0/x", parents, counts, random.Random(1), **changes)
 
 
-def vary(name: str, toolbox: Any, given: Order) -> list[Child]:
+def judged(ms: float | None, source: str = SOURCE, identity: str = "0-0-0") -> Specimen:
+    """A specimen with a time; None for one that failed."""
+    if ms is None:
+        return Specimen(identity, Kernel(source, "cpp"), Evaluation(Status.INCORRECT))
+    time = Interval(ms, ms, ms)
+    return Specimen(identity, Kernel(source, "cpp"), Evaluation(Status.OK, time_ms=time))
+
+
+def settled(value: Specimen | None) -> asyncio.Future[Specimen | None]:
+    """What ``deliver`` returns, with the verdict there already."""
+    future: asyncio.Future[Specimen | None] = asyncio.get_running_loop().create_future()
+    future.set_result(value)
+    return future
+
+
+def vary(name: str, toolbox: Any, given: Order, ms: Any = None) -> list[Child]:
+    """The children; ``ms`` gives the time of each by its source, None where it fails."""
     children: list[Child] = []
-    asyncio.run(operator(name).vary(toolbox, given, children.append))
+
+    def deliver(child: Child) -> asyncio.Future[Specimen | None]:
+        children.append(child)
+        time = ms(child.kernel.source) if ms else None
+        identity = f"c{child.seat}"
+        return settled(None if time is None else judged(time, child.kernel.source, identity))
+
+    asyncio.run(operator(name).vary(toolbox, given, deliver))
     return children
 
 
@@ -43,10 +67,25 @@ def written(text: str, idea: Idea = IDEAS[0]) -> Written:
 
 
 def answering(*drafts: Written) -> Any:
-    async def answer(*_: object) -> list[Written]:
-        return list(drafts)
+    """The draft of the branch that is asked for; without branches the first."""
+
+    async def answer(_: Order, branch: Branch = ALONE) -> Written | None:
+        return drafts[branch.number] if branch.number < len(drafts) else None
 
     return answer
+
+
+def mutating(source: Any, ideas: list[Idea] = IDEAS) -> SimpleNamespace:
+    """A toolbox that implements by ``source(idea, branch)``, and tunes."""
+
+    async def ideate(_: Order) -> list[Idea]:
+        return ideas
+
+    async def implement(_: Order, place: int, idea: Idea, branch: Branch) -> Written | None:
+        text = source(idea, branch)
+        return None if text is None else written(text, idea)
+
+    return SimpleNamespace(ideate=ideate, implement=implement, tune=retune)
 
 
 def test_operators_are_the_files_and_rates_may_name_some_of_them() -> None:
@@ -57,13 +96,7 @@ def test_operators_are_the_files_and_rates_may_name_some_of_them() -> None:
 
 
 def test_mutation_implements_all_ideas_in_all_branches_on_seats_of_their_own() -> None:
-    async def ideate(_: Order) -> list[Idea]:
-        return IDEAS
-
-    async def implement(_: Order, place: int, idea: Idea) -> list[Written]:
-        return [written(f"{idea.text} {branch}", idea) for branch in range(2)]
-
-    toolbox = SimpleNamespace(ideate=ideate, implement=implement)
+    toolbox = mutating(lambda idea, branch: f"{idea.text} {branch.number}")
     children = vary("mutation", toolbox, order(specimen()))
     assert {child.seat: child.kernel.source for child in children} == {
         0: "idea a 0",
@@ -77,25 +110,83 @@ def test_mutation_implements_all_ideas_in_all_branches_on_seats_of_their_own() -
     assert operator("mutation").seats(COUNTS) == 6
 
 
-def test_a_branch_is_delivered_before_a_slower_idea_is_implemented() -> None:
+@pytest.mark.parametrize("slow", [(0, 0), (0, 1), (1, 0)])
+def test_a_branch_is_delivered_while_a_slower_one_is_written(slow: tuple[int, int]) -> None:
     arrived: list[str] = []
-    slow = asyncio.Event()
+    others = asyncio.Event()
 
     async def ideate(_: Order) -> list[Idea]:
         return IDEAS[:2]
 
-    async def implement(_: Order, place: int, idea: Idea) -> list[Written]:
-        if place == 0:
-            await slow.wait()
-        return [written(idea.text)]
+    async def implement(_: Order, place: int, idea: Idea, branch: Branch) -> Written:
+        if (place, branch.number) == slow:
+            await others.wait()
+        return written(f"{place} {branch.number}", idea)
 
-    def deliver(child: Child) -> None:
+    def deliver(child: Child) -> asyncio.Future[Specimen | None]:
         arrived.append(child.kernel.source)
-        slow.set()
+        if len(arrived) == 3:
+            others.set()
+        return settled(None)
 
     toolbox = SimpleNamespace(ideate=ideate, implement=implement)
     asyncio.run(operator("mutation").vary(toolbox, order(specimen()), deliver))
-    assert arrived == ["idea b", "idea a"]
+    assert arrived[-1] == "{} {}".format(*slow)
+
+
+TUNED = Counts(ideas=3, branches=2, ports=4, tunings=2)
+
+
+def tiled(idea: Idea, branch: Branch) -> str:
+    return f"{SOURCE}// {idea.text} {branch.number}\n"
+
+
+def times(source: str) -> float | None:
+    """Idea a: the second branch is faster; b: only the first works; c: far too slow."""
+    found = {"a 0": 5.0, "a 1": 4.0, "b 0": 8.0, "c 0": 50.0, "c 1": 40.0}
+    return next((ms for key, ms in found.items() if f"// idea {key}" in source), None)
+
+
+def test_the_best_branch_of_each_idea_is_tuned_before_the_idea_is_judged() -> None:
+    given = order(judged(10.0), counts=TUNED)
+    children = {one.seat: one for one in vary("mutation", mutating(tiled), given, times)}
+    assert operator("mutation").seats(TUNED) == 12
+    assert sorted(children) == [0, 1, 2, 3, 4, 5, 6, 7, 8, 9]  # 10 and 11: idea c is hopeless
+    of_a, of_b = [children[6], children[7]], [children[8], children[9]]
+    assert {one.tuned for one in of_a} == {"c1"}
+    assert {one.tuned for one in of_b} == {"c2"}
+    for one in of_a + of_b:
+        assert one.author == "tuning"
+        assert one.idea
+        assert one.note
+        assert one.kernel.source not in {children[seat].kernel.source for seat in range(6)}
+
+
+def test_an_idea_whose_branches_all_fail_is_not_tuned() -> None:
+    given = order(judged(10.0), counts=TUNED)
+    assert len(vary("mutation", mutating(tiled), given, lambda _: None)) == 6
+
+
+def test_tunings_do_not_depend_on_which_idea_is_ready_first() -> None:
+    async def notes(slow: int) -> dict[int, str]:
+        children: list[Child] = []
+
+        async def ideate(_: Order) -> list[Idea]:
+            return IDEAS
+
+        async def implement(_: Order, place: int, idea: Idea, branch: Branch) -> Written:
+            await asyncio.sleep(0.01 * (place == slow))
+            return written(tiled(idea, branch), idea)
+
+        def deliver(child: Child) -> asyncio.Future[Specimen | None]:
+            children.append(child)
+            return settled(judged(5.0, child.kernel.source, f"c{child.seat}"))
+
+        toolbox = SimpleNamespace(ideate=ideate, implement=implement, tune=retune)
+        await operator("mutation").vary(toolbox, order(judged(10.0), counts=TUNED), deliver)
+        return {child.seat: child.note for child in children}
+
+    assert asyncio.run(notes(0)) == asyncio.run(notes(2))
 
 
 def test_ports_and_crossings_are_what_the_author_answers() -> None:
@@ -104,10 +195,11 @@ def test_ports_and_crossings_are_what_the_author_answers() -> None:
     assert vary("crossover", toolbox, order(specimen(), specimen("0-0-1"))) == []
 
 
-def test_only_the_first_repair_is_tried() -> None:
-    toolbox = SimpleNamespace(repair=answering(written("a"), written("b")))
+def test_a_repair_is_what_the_author_answers() -> None:
+    toolbox = SimpleNamespace(repair=answering(written("a")))
     (child,) = vary("repair", toolbox, order(specimen()))
     assert child.kernel.source == "a"
+    assert vary("repair", SimpleNamespace(repair=answering()), order(specimen())) == []
 
 
 def test_tuning_changes_declared_constants_and_says_which() -> None:
@@ -130,7 +222,7 @@ def test_tuning_avoids_what_is_known() -> None:
     found: list[Child] = []
     for seed in range(20):
         given = Order("k", (specimen(),), COUNTS, random.Random(seed), known=known)
-        asyncio.run(operator("tuning").vary(toolbox, given, found.append))
+        found += vary("tuning", toolbox, given)
     assert found
     assert {child.note for child in found} <= {
         "TILE 64 -> 32, ROWS 1 -> 2",
