@@ -19,6 +19,7 @@ from pathlib import Path
 from cuda_sandbox.isolation import Mount
 
 _L2_BYTES, _SMS, _MAJOR, _MINOR, _SHARED_OPTIN = 38, 16, 75, 76, 97
+_CLOCK, _MEMORY_CLOCK, _BUS = 13, 36, 37
 
 
 class CudaError(RuntimeError):
@@ -27,7 +28,10 @@ class CudaError(RuntimeError):
 
 @dataclass(frozen=True, slots=True)
 class CudaDevice:
-    """One CUDA device; ``major`` and ``minor`` are its compute capability, sizes in bytes."""
+    """One CUDA device; ``major`` and ``minor`` are its compute capability, sizes in bytes.
+
+    ``clock_khz`` and ``memory_clock_khz`` are the highest; ``bus_bits`` is the memory's width.
+    """
 
     index: int
     name: str
@@ -39,6 +43,9 @@ class CudaDevice:
     shared_bytes: int  # per block, opt-in
     memory_bytes: int
     driver: str
+    clock_khz: int = 0
+    memory_clock_khz: int = 0
+    bus_bits: int = 0
 
     @property
     def arch(self) -> str:
@@ -113,6 +120,9 @@ def device(index: int) -> CudaDevice:
         shared_bytes=_attribute(handle, _SHARED_OPTIN),
         memory_bytes=memory.value,
         driver=_driver_version(),
+        clock_khz=_attribute(handle, _CLOCK),
+        memory_clock_khz=_attribute(handle, _MEMORY_CLOCK),
+        bus_bits=_attribute(handle, _BUS),
     )
 
 

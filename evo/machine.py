@@ -16,6 +16,7 @@ from cuda_sandbox import devices as host
 from cuda_sandbox.children import import_path
 from cuda_sandbox.driver import CudaDevice
 from cuda_sandbox.errors import UserError
+from fitness.hardware import Ceilings
 
 
 class DeviceMissing(UserError):
@@ -29,7 +30,8 @@ class Machine:
     """Where a run's kernels are judged.
 
     ``hardware`` is the name that figures carry, ``arch`` what the compiler builds for, ``facts``
-    are lines for authors, ``threads`` is what CPU kernels get.
+    are lines for authors, ``peak`` what clocks and widths allow at most, if known; ``threads`` is
+    what CPU kernels get.
     """
 
     devices: tuple[str, ...]
@@ -38,6 +40,18 @@ class Machine:
     arch: str
     facts: tuple[str, ...]
     threads: int | None = None
+    peak: Ceilings | None = None
+
+
+# FLOP that one SM ends in a clock: fp32 FMA, and dense half products summed in fp32
+_FLOP_PER_CLOCK = {
+    (8, 0): (128, 2048),
+    (8, 6): (256, 1024),
+    (8, 9): (256, 1024),
+    (9, 0): (256, 4096),
+    (10, 0): (256, 8192),
+    (12, 0): (256, 1024),
+}
 
 
 def survey(devices: str | Sequence[str], require: str | None, threads: int | None) -> Machine:
@@ -90,7 +104,8 @@ def _gpus(wanted: Sequence[str], found: Sequence[CudaDevice], require: str | Non
             f"{name} ({gpu.name})" for name, gpu in zip(numbered, chosen, strict=True)
         )
         raise UserError(f"a run's times must be comparable: take devices of one kind, not {names}")
-    return Machine(tuple(numbered), "cuda", chosen[0].name, chosen[0].arch, _facts(chosen[0]))
+    gpu = chosen[0]
+    return Machine(tuple(numbered), "cuda", gpu.name, gpu.arch, _facts(gpu), peak=peak(gpu))
 
 
 def _facts(gpu: CudaDevice) -> tuple[str, ...]:
@@ -102,6 +117,18 @@ def _facts(gpu: CudaDevice) -> tuple[str, ...]:
         f"{gpu.l2_bytes >> 20} MiB L2 cache",
         f"{gpu.memory_bytes >> 30} GiB device memory",
     )
+
+
+def peak(gpu: CudaDevice) -> Ceilings | None:
+    """What a GPU's clocks and widths allow at most; None for one that we have no figures of."""
+    per_clock = _FLOP_PER_CLOCK.get((gpu.major, gpu.minor))
+    if per_clock is None or not gpu.clock_khz or not gpu.memory_clock_khz:
+        return None
+    clocks = gpu.sms * gpu.clock_khz * 1e3
+    fp32, half = (clocks * flop for flop in per_clock)
+    # two transfers in a clock, as the driver counts clocks
+    bytes_per_s = 2e3 * gpu.memory_clock_khz * gpu.bus_bits / 8
+    return Ceilings(bytes_per_s, gpu.l2_bytes, fp32, tf32=half / 2, half=half)
 
 
 def gpus() -> tuple[CudaDevice, ...]:

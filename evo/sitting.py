@@ -215,7 +215,15 @@ def _sit(
     task_path = _task_copy(planned)
     if not task_path.exists():
         task_path.write_text(info.task.source, encoding="utf-8")
-    brief = Brief(info.task, info.language, info.demand, info.header, machine.facts)
+    brief = Brief(
+        info.task,
+        info.language,
+        info.demand,
+        info.header,
+        machine.facts,
+        machine.arch,
+        machine.peak,
+    )
     executor = make_executor(machine, task_path, info.task, config)
     try:
         engine = Engine(config, brief, staff(config), executor, recorder, watch)

@@ -90,6 +90,7 @@ class Evaluation:
     """One verdict. What was not measured is None (or missing from ``baselines``), never invented.
 
     ``speedup`` maps ``eager``, ``compile``, ``graph``, ``best`` to baseline time / kernel time.
+    ``log`` is what the compiler said (no paths; of an accepted kernel its warnings).
     ``certificate`` is the JSON-like record of certification, where it was asked for;
     ``bottleneck`` the profile, where one was taken.
     """
@@ -105,6 +106,7 @@ class Evaluation:
     device: str = ""
     seconds: Seconds = Seconds()
     resources: tuple[Resources, ...] = ()
+    log: str = ""
     certificate: dict[str, Any] | None = None
     bottleneck: Bottleneck | None = None
 

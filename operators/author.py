@@ -10,6 +10,7 @@ from typing import Protocol
 from cuda_sandbox.kernel import Kernel
 from fitness.description import TaskDescription
 from fitness.evaluation import Demand, Evaluation
+from fitness.hardware import Ceilings
 from operators.idea import Idea
 from operators.llm import Model, Prompt, Reply
 
@@ -19,7 +20,8 @@ class Brief:
     """What is asked for: the task, the language, the demand and the device's facts.
 
     ``header`` is the generated header; ``facts`` are lines such as ``132 SMs``, ``227 KB shared
-    memory per block`` for a person or a model to read.
+    memory per block`` for a person or a model to read. ``arch`` is what the compiler builds for,
+    ``peak`` what the device's clocks and widths allow at most; None where that is not known.
     """
 
     task: TaskDescription
@@ -27,6 +29,8 @@ class Brief:
     demand: Demand
     header: str
     facts: tuple[str, ...] = ()
+    arch: str = ""
+    peak: Ceilings | None = None
 
 
 @dataclass(frozen=True, slots=True)

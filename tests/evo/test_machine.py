@@ -13,7 +13,19 @@ from evo import machine
 from evo.machine import DeviceMissing, survey
 
 H200 = CudaDevice(
-    0, "NVIDIA H200", "GPU-1", 9, 0, 132, 60 << 20, 227 << 10, 139 << 30, driver="580.65.06"
+    0,
+    "NVIDIA H200",
+    "GPU-1",
+    9,
+    0,
+    132,
+    60 << 20,
+    227 << 10,
+    139 << 30,
+    driver="580.65.06",
+    clock_khz=1_980_000,
+    memory_clock_khz=3_201_000,
+    bus_bits=6144,
 )
 L40S = CudaDevice(
     0, "NVIDIA L40S", "GPU-2", 8, 9, 142, 96 << 20, 99 << 10, 44 << 30, driver="580.65.06"
@@ -36,6 +48,18 @@ def test_auto_is_every_gpu_and_else_the_cpu(gpus: list[CudaDevice]) -> None:
     assert "132 SMs, 64 K registers each" in found.facts
     assert "NVIDIA H200, compute capability 9.0 (sm_90a)" in found.facts
     assert "227 KB shared memory per block" in found.facts
+
+
+def test_peaks_follow_from_clocks_and_widths(gpus: list[CudaDevice]) -> None:
+    gpus.append(H200)
+    peak = survey("auto", None, None).peak
+    assert peak
+    assert peak.bytes_per_s == pytest.approx(4.92e12, rel=0.01)
+    assert peak.fp32 == pytest.approx(66.9e12, rel=0.01)  # the data sheet says 67
+    assert peak.half == pytest.approx(989e12, rel=0.09)  # at the lower clock of the data sheet
+    gpus[0] = L40S  # whose clocks we were not told
+    assert survey("auto", None, None).peak is None
+    assert survey("cpu", None, None).peak is None
 
 
 def test_the_cpus_name_says_how_many_threads_kernels_get() -> None:
