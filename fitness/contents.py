@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -23,9 +23,10 @@ from fitness.correctness import (
 from fitness.errors import TaskError
 from fitness.evaluation import Demand, Tier
 from fitness.fresh import freshened
-from fitness.inputs import DISTRIBUTIONS, Inputs
+from fitness.inputs import DISTRIBUTIONS, REINFORCEMENTS, Inputs
+from fitness.lazy import Contest
 from fitness.loaded import LoadedTask
-from fitness.reference import exact
+from fitness.reference import Leaves, exact
 from fitness.truth import Truth, find_content, find_truth
 
 TIMED = 4
@@ -81,9 +82,10 @@ class TimedContent:
 class Bank:
     """Contents drawn from one secret.
 
-    ``checks`` has one content per distribution on which the reference is finite; ``left_out``
-    names the other distributions. ``timed`` are the task's own inputs with parameters that make
-    no operation the identity, drawn several times.
+    ``checks`` has one content per distribution on which the reference is finite, and further ones
+    where answers that cost no work pass on all of those; ``left_out`` names the other
+    distributions. ``timed`` are the task's own inputs with parameters that make no operation the
+    identity, drawn several times.
     """
 
     def __init__(self, task: LoadedTask, demand: Demand, secret: int) -> None:
@@ -93,14 +95,41 @@ class Bank:
 
     @cached_property
     def checks(self) -> tuple[Content, ...]:
-        """One content per distribution."""
-        found = (find_content(self._inputs, name) for name in DISTRIBUTIONS)
-        return tuple(Content(*pair) for pair in found if pair)
+        """One content per distribution, the task's own first.
+
+        Raises TaskError if an answer that costs no work passes on all of them.
+        """
+        contents, winners = self.contest
+        if winners:
+            raise TaskError(
+                f"{self._task.reference.file.path}: on every distribution of inputs these would "
+                f"pass: {', '.join(winners)}. Nothing can be judged by such a task; "
+                "`kernelevo audit` says more"
+            )
+        return contents
+
+    @cached_property
+    def contest(self) -> tuple[tuple[Content, ...], tuple[str, ...]]:
+        """The contents, and which answers that cost no work pass on all of them."""
+        contents = [content for content in map(self._content, DISTRIBUTIONS) if content]
+        contest = Contest(self._task, self._demand, contents[0].leaves)
+        for content in contents:
+            contest.enter(content.leaves, content.truth)
+        for name in REINFORCEMENTS:
+            before = len(contest.winners)
+            if before and (content := self._content(name)):
+                contest.enter(content.leaves, content.truth)
+                contents += [content] if len(contest.winners) < before else []
+        return tuple(contents), tuple(map(str, contest.winners))
+
+    def _content(self, name: str) -> Content | None:
+        found = find_content(self._inputs, name)
+        return Content(*found) if found else None
 
     @property
     def left_out(self) -> tuple[str, ...]:
         """Distributions on which the reference itself is not finite."""
-        used = {content.name for content in self.checks}
+        used = {content.name for content in self.contest[0]}
         return tuple(name for name in DISTRIBUTIONS if name not in used)
 
     @cached_property
@@ -120,10 +149,14 @@ class Bank:
     @cached_property
     def default_tier(self) -> Tier | None:
         """The tier that PyTorch reaches itself, with the flags as they are now."""
+        return self.tier_of(self._task.run)
+
+    def tier_of(self, run: Callable[[Leaves], Sequence[Tensor]]) -> Tier | None:
+        """The tier that ``run``, from leaves to outputs, reaches on all of ``checks``."""
         found = [
             comparison
             for content in self.checks
-            for comparison in content.compare(self._task.run(content.leaves))
+            for comparison in content.compare(run(content.leaves))
         ]
         precision = verdict(self._demand, found)[2]
         return precision.tier if precision else None
