@@ -242,8 +242,11 @@ class Booking(Protocol):
 
 
 class Books(Protocol):
-    """Where a Line reports every attempt, before it is made and after."""
+    """Where a Line reports every attempt of one call, before it is made and after."""
 
-    def book(self, prompt: Prompt, model: Model, estimate: Usage) -> Booking | None:
-        """Reserve ``estimate``, the most that an attempt can cost. None: it must not be made."""
+    async def book(self, prompt: Prompt, model: Model, estimate: Usage) -> Booking | None:
+        """Reserve ``estimate``, the most that an attempt can cost. None: it must not be made.
+
+        It may wait until what is reserved for other calls comes back.
+        """
         ...

@@ -110,7 +110,7 @@ class Notice:
 class FreeBooks:
     """Books without a limit and without a memory."""
 
-    def book(self, prompt: Prompt, model: Model, estimate: Usage) -> Booking:  # noqa: ARG002
+    async def book(self, prompt: Prompt, model: Model, estimate: Usage) -> Booking:  # noqa: ARG002
         """Every attempt may be made."""
         return self
 
@@ -134,14 +134,12 @@ class Line:
         self,
         model: Model,
         provider: Provider,
-        books: Books | None = None,
         notify: Callable[[Notice], None] = lambda _: None,
         rng: random.Random | None = None,
     ) -> None:
         self.model = model
         self.troubles: Counter[Kind] = Counter()
         self._provider = provider
-        self._books = books or FreeBooks()
         self._notify = notify
         self._rng = rng or random.Random()
         self._pace = Pace(model.limits)
@@ -163,15 +161,15 @@ class Line:
                 if self._react(trouble, tried, passage) is Then.GIVE_UP:
                     return None
 
-    async def complete(self, prompt: Prompt) -> Reply:
-        """Ask, and do about every trouble what the policy says.
+    async def complete(self, prompt: Prompt, books: Books) -> Reply:
+        """Ask, and do about every trouble what the policy says. ``books`` are those of this call.
 
         Returns a whole reply with a text. Raises Refused if none will come, and Unusable. When it
         is cancelled, a request under way is booked as of unknown cost.
         """
         tried = Tried()
         async with self._pace.slots:
-            while (reply := await self._try(prompt, tried)) is None:
+            while (reply := await self._try(prompt, books, tried)) is None:
                 pass
         return reply
 
@@ -193,14 +191,14 @@ class Line:
             return trouble
         return None
 
-    async def _try(self, prompt: Prompt, tried: Tried) -> Reply | None:
+    async def _try(self, prompt: Prompt, books: Books, tried: Tried) -> Reply | None:
         """One try, as soon as gate and pace allow it; None: try again."""
         async with self._gate.passage() as passage:
             admission = await self._pace.admit(about(prompt) + self.model.max_output_tokens)
             if passage.overtaken:
                 admission.withdrawn()
                 return None
-            booking = self._books.book(prompt, self.model, at_most(prompt, self.model))
+            booking = await books.book(prompt, self.model, at_most(prompt, self.model))
             if booking is None:
                 admission.withdrawn()
                 raise Refused(Trouble(Kind.BUDGET, "what it may cost at most is not there"))
