@@ -1,4 +1,4 @@
-"""PyTorch's own times: eager, under a CUDA graph, compiled; measured once and kept."""
+"""PyTorch's own times, in every way it can run a task; measured once and kept."""
 
 from __future__ import annotations
 
@@ -16,10 +16,11 @@ import torch
 
 from cuda_sandbox.cache import cache_dir
 from cuda_sandbox.slot import timing_slot
+from fitness.baseline_process import Request, measure
 from fitness.errors import TaskError
 from fitness.evaluation import Baseline, Interval, Precision, Tier
 from fitness.hardware import Ceilings, device_name, slot, write_json
-from fitness.reference import exact
+from fitness.modes import MODES, Facts
 from fitness.roofline import impossible
 from fitness.stopwatch import Stopwatch
 from fitness.timing import Effort, interval, sample
@@ -27,76 +28,41 @@ from fitness.timing import Effort, interval, sample
 if TYPE_CHECKING:
     from fitness.loaded import LoadedTask
 
-Call = Callable[[], object]
-
 _EFFORT = Effort(least=15, most=100, seconds=2.0, width=0.005)
-
-
-@contextlib.contextmanager
-def _eager(task: LoadedTask) -> Iterator[Call]:
-    with task.prepared() as call:
-        yield call
-
-
-@contextlib.contextmanager
-def _eager_no_tf32(task: LoadedTask) -> Iterator[Call]:
-    def without(call: Call) -> object:
-        with exact():  # around each call: in one sitting other modes are timed in between
-            return call()
-
-    with task.prepared() as call:
-        yield lambda: without(call)
-
-
-@contextlib.contextmanager
-def _graph(task: LoadedTask) -> Iterator[Call]:
-    with task.prepared() as call:
-        side = torch.cuda.Stream(task.device)
-        with torch.cuda.stream(side):
-            for _ in range(3):
-                call()
-        torch.cuda.current_stream(task.device).wait_stream(side)
-        graph = torch.cuda.CUDAGraph()
-        with torch.cuda.graph(graph):
-            kept = call()
-        yield graph.replay
-        del kept
-
-
-@contextlib.contextmanager
-def _compiled(task: LoadedTask) -> Iterator[Call]:
-    torch._dynamo.reset()
-    with task.prepared(torch.compile) as call:
-        yield call
-
-
-MODES: dict[str, Callable[[LoadedTask], contextlib.AbstractContextManager[Call]]] = {
-    "eager": _eager,
-    "eager_no_tf32": _eager_no_tf32,
-    "graph": _graph,
-    "compile": _compiled,
-}
-"""Each makes PyTorch ready in one mode and hands out a call on the task's own inputs."""
-
-ON_GPU_ONLY = frozenset({"graph", "eager_no_tf32"})
 
 _SETTLE_S = 20.0
 _BETTER = 0.95
 """How long PyTorch may take to show its best, and what share of its time counts as better."""
 
+DEADLINE_S = 300.0
+_PATIENCE_S = 480.0
+"""What torch.compile may take in one of its modes, measuring included, and in all of them."""
+
+_FORGIVEN_S = 24 * 3600.0
+"""After so long a mode that failed to compile is tried again."""
+
 
 class Baselines:
     """The baselines of one task on one device, from the user's cache where they are known.
 
-    ``tier`` is the precision that PyTorch's default flags compute in.
+    ``tier`` is the precision that PyTorch's flags as they are compute in. Kept for each task text,
+    device, version of PyTorch and setting of its precision flags.
     """
 
     def __init__(
-        self, task: LoadedTask, tier: Tier | None, threads: int, ceilings: Ceilings
+        self,
+        task: LoadedTask,
+        tier: Tier | None,
+        threads: int,
+        ceilings: Ceilings,
+        deadline_s: float = DEADLINE_S,
     ) -> None:
         self._task = task
         self._ceilings = ceilings
         self._tier = tier
+        self._threads = threads
+        self._deadline_s = deadline_s
+        self._patience_s = _PATIENCE_S
         self._folder = _folder(task, threads)
         self._stopwatch = Stopwatch(task.device)
         self._failed: dict[str, str] = {}
@@ -104,16 +70,27 @@ class Baselines:
     @property
     def modes(self) -> tuple[str, ...]:
         """The modes that apply to this task on this device."""
-        on_gpu = self._task.device.type == "cuda"
-        names = [name for name in MODES if on_gpu or name not in ON_GPU_ONLY]
-        if self._tier in (Tier.FP32, None):
-            names = [name for name in names if name != "eager_no_tf32"]
-        return tuple(names)
+        facts = Facts.of(self._task.description, self._task.device, self._tier)
+        return tuple(name for name, mode in MODES.items() if mode.applies(facts))
+
+    def same_precision(self, tier: Tier | None) -> tuple[str, ...]:
+        """Quick modes that compute as coarsely as ``tier`` allows, beside those at full precision.
+
+        A tf32 or half kernel has to beat PyTorch at its own game.
+        """
+        if tier is None or tier is Tier.FP32:
+            return ()
+        found = ((name, MODES[name]) for name in self.modes)
+        return tuple(
+            name
+            for name, mode in found
+            if not mode.slow and mode.tier and mode.tier.satisfies(tier)
+        )
 
     @property
     def failed(self) -> dict[str, str]:
-        """Modes that PyTorch could not run, and why."""
-        return dict(self._failed)
+        """Modes without a figure, and why."""
+        return {mode: why for mode in self.modes if (why := self._failure(mode))}
 
     def known(self) -> dict[str, Baseline]:
         """What was measured already, by mode."""
@@ -133,8 +110,8 @@ class Baselines:
     def get(self, *modes: str) -> dict[str, Baseline]:
         """The baselines asked for, measured now where they are not known; failures are left out."""
         for mode in modes:
-            if mode in self.modes and not self._path(mode).exists() and mode not in self._failed:
-                self._measure(mode)
+            if mode in self.modes and not self._path(mode).exists() and not self._failure(mode):
+                self._find(mode)
         return {mode: found for mode, found in self.known().items() if mode in modes}
 
     def keep_faster(self, found: dict[str, Baseline]) -> None:
@@ -148,24 +125,41 @@ class Baselines:
     @contextlib.contextmanager
     def ready(self, mode: str) -> Iterator[Callable[[], float]]:
         """A call that times PyTorch once in ``mode`` (ms), for interleaving with kernels."""
-        with warnings.catch_warnings(), MODES[mode](self._task) as call:
+        with warnings.catch_warnings(), MODES[mode].prepare(self._task) as call:
             warnings.simplefilter("ignore")
             for _ in range(3):
                 call()
             yield lambda: self._stopwatch(call)
 
-    def _measure(self, mode: str) -> None:
+    def time(self, mode: str) -> Interval:
+        """PyTorch's time in ``mode``, measured here and now. Raises whatever PyTorch raises."""
+        with self.ready(mode) as timed, timing_slot(slot(self._task.device)):
+            return self._settled(timed)
+
+    def _find(self, mode: str) -> None:
+        """Measure a mode and keep its figure, or the reason why there is none."""
         try:
-            with self.ready(mode) as timed, timing_slot(slot(self._task.device)):
-                found = self._settled(timed)
+            found = self._elsewhere(mode) if MODES[mode].slow else self.time(mode)
         except Exception as error:  # noqa: BLE001  whatever PyTorch throws: one mode less, and why
-            self._failed[mode] = f"{type(error).__name__}: {str(error).partition(chr(10))[0]}"
+            self._fail(mode, f"{type(error).__name__}: {str(error).partition(chr(10))[0]}")
             return
         if cheat := self._impossible(found):
-            self._failed[mode] = f"its time cannot be trusted: {cheat}"
+            self._fail(mode, f"its time cannot be trusted: {cheat}")
             return
-        tier = Tier.FP32 if mode == "eager_no_tf32" else self._tier
+        tier = MODES[mode].tier or self._tier
         write_json(self._path(mode), asdict(Baseline(found, tier)))
+
+    def _elsewhere(self, mode: str) -> Interval:
+        """Measured in a process that can be killed: a compiler may run for ever, or crash."""
+        file = self._task.reference.file.path
+        device = str(self._task.device)
+        request = Request(str(file), device, self._threads, mode, self._tier)
+        started = time.monotonic()
+        try:
+            deadline_s = min(self._deadline_s, self._patience_s)
+            return measure(request, self._ceilings, deadline_s)
+        finally:
+            self._patience_s = max(1.0, self._patience_s - (time.monotonic() - started))
 
     def _settled(self, timed: Callable[[], float]) -> Interval:
         """The best showing; on a CPU of several, until two in a row are no better.
@@ -188,9 +182,36 @@ class Baselines:
     def _path(self, mode: str) -> Path:
         return self._folder / f"{mode}.json"
 
+    def _fail(self, mode: str, why: str) -> None:
+        """Note a failure; one that took long also for the processes that come after us."""
+        self._failed[mode] = why
+        if MODES[mode].slow:
+            write_json(self._folder / f"{mode}.failed", {"why": why})
+
+    def _failure(self, mode: str) -> str:
+        if mode not in self._failed:
+            path = self._folder / f"{mode}.failed"
+            with contextlib.suppress(OSError, ValueError, KeyError):
+                if time.time() - path.stat().st_mtime < _FORGIVEN_S:
+                    self._failed[mode] = json.loads(path.read_text())["why"]
+        return self._failed.get(mode, "")
+
+
+def precision_flags() -> str:
+    """PyTorch's switches that change what its products compute in."""
+    matmul, cudnn = torch.backends.cuda.matmul, torch.backends.cudnn
+    found = {
+        "matmul tf32": matmul.allow_tf32,
+        "cudnn tf32": cudnn.allow_tf32,
+        "fp16 sums": matmul.allow_fp16_reduced_precision_reduction,
+        "bf16 sums": matmul.allow_bf16_reduced_precision_reduction,
+    }
+    return ", ".join(f"{name} {'on' if value else 'off'}" for name, value in found.items())
+
 
 def _folder(task: LoadedTask, threads: int) -> Path:
-    known = (task.description.source, device_name(task.device, threads), torch.__version__)
+    device = device_name(task.device, threads)
+    known = (task.description.source, device, torch.__version__, precision_flags())
     digest = hashlib.sha256("\0".join(known).encode()).hexdigest()[:24]
     return cache_dir() / "baselines" / digest
 

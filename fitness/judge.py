@@ -50,6 +50,16 @@ class UnfitOutputs(CandidateFailure):
         self.precision = precision
 
 
+@contextlib.contextmanager
+def _closed_unless_done(arena: Arena) -> Iterator[None]:
+    """Free the device's memory where a judge does not come to be."""
+    try:
+        yield
+    except BaseException:
+        arena.close()
+        raise
+
+
 class Judge:
     """Judges kernels for one task on one device, one at a time.
 
@@ -85,11 +95,12 @@ class Judge:
         self.rng = random.Random(secret)
         self.bank = Bank(self.task, demand, secret)
         self.arena = self.new_arena()
-        with timing_slot(slot(self.device)):
-            self.ceilings = ceilings(self.device, self.threads)
-        tier = self.bank.default_tier
-        self.baselines = Baselines(self.task, tier, self.threads, self.ceilings)
-        eager = self.baselines.eager().time_ms.median
+        with _closed_unless_done(self.arena):
+            with timing_slot(slot(self.device)):
+                self.ceilings = ceilings(self.device, self.threads)
+            tier = self.bank.default_tier
+            self.baselines = Baselines(self.task, tier, self.threads, self.ceilings)
+            eager = self.baselines.eager().time_ms.median
         self.deadline_s = _PATIENCE_S + _PATIENCE * eager / 1e3
 
     @property
@@ -174,7 +185,7 @@ class Judge:
         started: float,
     ) -> Evaluation:
         accepted = status is Status.OK
-        baselines = self._baselines_for_verdict() if accepted else {}
+        baselines = self._baselines_for_verdict(findings.precision) if accepted else {}
         line = self._roofline(findings.precision) if accepted else None
         time_ms = findings.time_ms if accepted else None
         return Evaluation(
@@ -189,13 +200,16 @@ class Judge:
             device=self.name,
             seconds=Seconds(compiled.seconds, time.perf_counter() - started),
             resources=compiled.resources,
+            log=compiled.log,
         )
 
-    def _baselines_for_verdict(self) -> dict[str, Baseline]:
-        """Eager and graph, what is known already, and what the demand's baseline needs."""
+    def _baselines_for_verdict(self, precision: Precision | None) -> dict[str, Baseline]:
+        """Eager and graph, what is known already, and what precision and demand ask for beside."""
         wanted = ["eager", "eager_no_tf32", "graph", *self.baselines.known()]
-        if self.demand.baseline != "eager":
-            wanted.append("compile")
+        wanted += self.baselines.same_precision(precision.tier if precision else None)
+        wanted += {"eager": (), "compile": ("compile",)}.get(
+            self.demand.baseline, self.baselines.modes
+        )
         return self.baselines.get(*wanted)
 
     def _roofline(self, precision: Precision | None) -> Roofline:

@@ -91,13 +91,19 @@ class LoadedTask:
 
     @contextlib.contextmanager
     def prepared(
-        self, wrap: Callable[[nn.Module], Callable[..., object]] | None = None
+        self,
+        wrap: Callable[[nn.Module], Callable[..., object]] | None = None,
+        place: Callable[[Tensor], Tensor] | None = None,
     ) -> Iterator[Callable[[], object]]:
         """A call of the model itself, on its own parameters and inputs, with nothing around it.
 
-        For timing. ``wrap`` may compile the model. State that the calls change is put back after.
+        For timing. ``wrap`` may compile the model, ``place`` lays each input out beforehand. State
+        that the calls change is put back after.
         """
-        arguments = filled(self.reference.arguments.tree, list(self.own(_OWN_SEED).values()))
+        leaves = list(self.own(_OWN_SEED).values())
+        arguments = filled(
+            self.reference.arguments.tree, [place(x) for x in leaves] if place else leaves
+        )
         changing = [leaf.tensor for leaf in self.reference.leaves if _is_changing(leaf.role)]
         saved = [tensor.clone() for tensor in changing]
         function = wrap(self.model) if wrap else self.model
