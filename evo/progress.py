@@ -35,6 +35,8 @@ class Progress(Watch):
         self._seen: set[str] = set()
         self._islands: dict[int, str] = {}
         self._champion: Individual | None = None
+        self._asked = 0
+        self._said = 0
         self._live = Live(
             console=console, get_renderable=self.render, refresh_per_second=2, transient=True
         )
@@ -79,6 +81,20 @@ class Progress(Watch):
         best = f"best {self._figures(survivors[0])}" if survivors else "no kernel accepted yet"
         self._line(f"island {generation.island} generation {generation.number}: {best}")
 
+    def asks(self, count: int) -> None:
+        """Show how many requests are open."""
+        self._asked = count
+
+    def waits(self) -> None:
+        """Say what must be answered, each time it is another number."""
+        if self._asked != self._said:
+            self._line(f"waiting for {self._requests()}")
+        self._said = self._asked
+
+    def _requests(self) -> str:
+        plural = "" if self._asked == 1 else "s"
+        return f"{self._asked} answer{plural}: kernelevo ask {self._title}"
+
     def say(self, message: str) -> None:
         """Print it."""
         self._line(message)
@@ -106,6 +122,7 @@ class Progress(Watch):
             ("best", best),
             *((f"island {number}", place) for number, place in sorted(self._islands.items())),
             ("judged", self._judged()),
+            *([("waits for", self._requests())] if self._asked else []),
             ("left", left(self._budget) if self._budget else ""),
         ]
 

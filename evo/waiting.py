@@ -22,12 +22,14 @@ class Waiting:
 
     ``on_idle`` is called when the loop goes to sleep while nothing is at work and something is
     waited for; it answers whether it gave the loop something to do. ``on_rest`` is told after each
-    such sleep how many seconds it lasted.
+    such sleep how many seconds it lasted, ``on_answers`` how many answers are waited for whenever
+    that changes.
     """
 
     def __init__(self) -> None:
         self.on_idle: Callable[[], bool] = lambda: False
         self.on_rest: Callable[[float], None] = lambda _: None
+        self.on_answers: Callable[[int], None] = lambda _: None
         self.answers = 0
         self.device = 0
         self._at_work = 0
@@ -50,10 +52,12 @@ class Waiting:
     def for_answer(self) -> Iterator[None]:
         """Somebody must answer a request first."""
         self.answers += 1
+        self.on_answers(self.answers)
         try:
             yield
         finally:
             self.answers -= 1
+            self.on_answers(self.answers)
 
     @contextmanager
     def for_device(self) -> Iterator[None]:

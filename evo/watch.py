@@ -27,5 +27,11 @@ class Watch:
     def best(self, individual: Individual) -> None:
         """There is a new best."""
 
+    def asks(self, count: int) -> None:
+        """So many requests to people and agents are open now."""
+
+    def waits(self) -> None:
+        """Nothing goes on until one of those requests is answered."""
+
     def say(self, message: str) -> None:
         """Something that a person should know."""

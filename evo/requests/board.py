@@ -1,0 +1,155 @@
+"""A run's open requests with their leases and answers: what ask and tell work with.
+
+It reads the run's record and writes the answers beside it, so it works whether the run is going on
+or not, on any machine that has the run, and beside any number of others.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from cuda_sandbox.kernel import Kernel
+from evo import runs
+from evo.records import Call, CallState, State
+from evo.requests.answers import Answers
+from evo.requests.record import Lease, Request, RequestError, Told, check_name, request_id
+from evo.store import Store
+
+ASK = "ask"  # the provider whose answers come from people and agents
+TEXT_LIMIT = 4_000_000  # characters
+LONGEST_LEASE_MINUTES = 7 * 24 * 60.0
+
+Check = Callable[[str, str, str, tuple[Kernel, ...]], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A request as it stands: who has taken it, if anybody, and what was told, the first first."""
+
+    request: Request
+    lease: Lease | None = None
+    told: tuple[Told, ...] = ()
+
+
+class Board:
+    """The requests of the run in ``folder``. Use it as a context manager."""
+
+    def __init__(self, folder: Path, check: Check | None = None) -> None:
+        self.folder = folder
+        self._check = check or _check
+        self._store = Store.open(folder)
+        self._answers = Answers.open(folder)
+
+    def __enter__(self) -> Board:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._answers.close()
+        self._store.close()
+
+    def entries(self) -> list[Entry]:
+        """All that the run waits for, in the order of asking; also what was told and is unused."""
+        leases = self._answers.leases()
+        return [
+            Entry(one, leases.get(one.id), tuple(self._answers.told(one.id)))
+            for one in map(request_of, self._store.calls(CallState.OPEN, ASK))
+        ]
+
+    def open(self) -> list[Entry]:
+        """What is to be answered still, whoever has taken it."""
+        return [entry for entry in self.entries() if not entry.told]
+
+    def next(self) -> Entry | None:
+        """The first request that nobody has answered or taken."""
+        return next((entry for entry in self.open() if entry.lease is None), None)
+
+    def take(self, by: str, minutes: float, wanted: str | None = None) -> Entry | None:
+        """Lease a request to ``by``: the one that it holds, else the first that is free.
+
+        ``wanted`` asks for that very one. Raises RequestError where that is not to be had.
+        """
+        by = check_name(by)
+        if not 0 < minutes <= LONGEST_LEASE_MINUTES:
+            raise RequestError(f"a lease lasts up to {LONGEST_LEASE_MINUTES:g} minutes")
+        entries = {one.request.id: one for one in self.open()}
+        if wanted is not None:
+            entries = {wanted: self._to_take(wanted, by)}
+        lease = self._answers.take(entries, by, minutes)
+        return None if lease is None else Entry(entries[lease.request].request, lease)
+
+    def _to_take(self, wanted: str, by: str) -> Entry:
+        entry = self.find(wanted)
+        if entry.told:
+            raise RequestError(f"request {wanted} was answered; take another")
+        if entry.lease is not None and entry.lease.by != by:
+            raise RequestError(
+                f"request {wanted} is taken by {entry.lease.by} until {entry.lease.ends}"
+            )
+        return entry
+
+    def find(self, word: str) -> Entry:
+        """The request of that id (or the beginning of one). Raises RequestError naming others."""
+        entries = self.entries()
+        found = [one for one in entries if word and one.request.id.startswith(word)]
+        if len(found) == 1:
+            return found[0]
+        if len(found) > 1:
+            several = ", ".join(one.request.id for one in found)
+            raise RequestError(f"several requests begin with {word!r}: {several}")
+        raise RequestError(self._unknown(word, [one.request.id for one in entries]))
+
+    def _unknown(self, word: str, ids: list[str]) -> str:
+        for call in self._store.calls(None, ASK):
+            request = request_of(call)
+            if word and request.id.startswith(word):
+                return f"request {request.id} is closed: its answer was used, and is not replaced"
+        if told := self._answers.told(word):
+            return f"request {word} is not one of this run now, and was answered at {told[0].at}"
+        near = difflib.get_close_matches(word, ids, n=3) or ids[:5]
+        hint = f"; open are: {', '.join(near)}" if near else ": nothing is open"
+        return f"{self.folder.name} has no request {word!r}{hint}"
+
+    def tell(self, word: str, text: str, by: str = "") -> Told:
+        """Take an answer in, once it was read as the run will read it.
+
+        Raises RequestError for an unknown, answered or leased request, and whatever says why the
+        answer cannot be read: then nothing has changed.
+        """
+        by = check_name(by) if by else ""
+        request = self.find(word).request
+        if len(text) > TEXT_LIMIT:
+            raise RequestError(f"the answer has {len(text)} characters, over {TEXT_LIMIT}")
+        language = self._store.info.language
+        parents = tuple(self._store.individual(one).kernel for one in request.parents)
+        self._check(request.prompt.purpose, text, language, parents)
+        return self._answers.tell(request.id, text, by)
+
+    def give_back(self, word: str, by: str) -> None:
+        """End a lease, so that somebody else may take the request at once."""
+        self._answers.give_back(self.find(word).request.id, check_name(by))
+
+    def standing(self) -> str:
+        """What the run does now, and what to do where it does nothing."""
+        name, entries = self.folder.name, self.open()
+        taken = sum(entry.lease is not None for entry in entries)
+        if entries:
+            return f"{len(entries)} open, {taken} of them taken"
+        if runs.in_use(self.folder):
+            return f"nothing is open: {name} is going on, and asks when it comes to it"
+        if self._store.info.state is State.FINISHED:
+            return f"nothing is open: {name} is finished"
+        return f"nothing is open: go on with it: kernelevo run {name} --until-waiting"
+
+
+def request_of(call: Call) -> Request:
+    """A recorded call as a request."""
+    return Request(request_id(call.key, call.prompt), call.key, call.prompt, call.parents)
+
+
+def _check(purpose: str, text: str, language: str, parents: tuple[Kernel, ...]) -> None:
+    from operators.writing.check import check
+
+    check(purpose, text, language, parents)
