@@ -72,7 +72,11 @@ class Buffers(ABC):
 
     @abstractmethod
     def set_workspace(self, nbytes: int) -> None:
-        """Make the workspace this large (its content is undefined)."""
+        """Make the workspace this large (its content is undefined).
+
+        Raises:
+            MemoryError: there is not that much; it is empty then.
+        """
 
     @abstractmethod
     def region(self, name: str) -> Region:

@@ -38,7 +38,11 @@ class CudaBuffers(Buffers):
         if nbytes != self._workspace.nbytes:
             with self._context.current():
                 self._workspace.free()
-                self._workspace = _Allocation(nbytes, self._canary, writable=True)
+                try:
+                    self._workspace = _Allocation(nbytes, self._canary, writable=True)
+                except driver.CudaError as error:
+                    self._workspace = _Allocation(0, self._canary, writable=True)
+                    raise MemoryError(str(error)) from error
 
     def region(self, name: str) -> CudaRegion:
         """The bytes of one tensor, or of ``"workspace"``."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import resource
 import select
 import signal
 import socket
@@ -62,6 +63,12 @@ class Process:
                 if status.read_bytes().rpartition(b")")[2].split()[0] not in b"TtZX":
                     return False
         return True
+
+    def give_back(self, nbytes: int) -> None:
+        """Lower the limit on its address space by ``nbytes``."""
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            soft, hard = resource.prlimit(self.pid, resource.RLIMIT_AS)
+            resource.prlimit(self.pid, resource.RLIMIT_AS, (soft - nbytes, hard - nbytes))
 
     def exit_code(self) -> int | None:
         """How it ended, waiting a moment for the end; None if it goes on without its socket."""

@@ -18,6 +18,7 @@ class Op(IntEnum):
     BIND = 2
     RUN = 3
     RUN_EMPTY = 4
+    SETTLE = 5
 
 
 class Flag(IntFlag):
@@ -57,7 +58,10 @@ class Layer(IntFlag):
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """One request; a BUFFER says where a tensor lies in the mapping or behind the IPC handle."""
+    """One request; a BUFFER says where a tensor lies in the mapping or behind the IPC handle.
+
+    ``index`` is a BUFFER's place among the arguments, and for RUN the first set of them.
+    """
 
     op: Op
     index: int = 0

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import math
 import os
+import secrets
 import signal
 import socket
 import time
@@ -24,6 +25,7 @@ __all__ = ["MOST_WORKSPACE_BYTES", "SandboxError", "Worker"]
 MOST_WORKSPACE_BYTES = 16 << 30
 _GUARDS_BYTES = 4 << 20  # address space that a worker spends around each tensor
 _MOST_CALLS = 1_000_000
+_SETTLE_S = 2.0  # what launch leaves running elsewhere may take this long
 
 
 class Worker:
@@ -34,6 +36,9 @@ class Worker:
     threads it has, pinned to that many of our CPUs (None: all). ``deadline_s`` bounds the start
     and each answer. Every method raises CandidateFailure once the candidate has failed, and
     SandboxError where the fault is ours.
+
+    From ``bind`` on the process is stopped whenever nothing is asked of it: nobody in there looks
+    at what is being written, works on what has been answered, or takes a CPU from others.
     """
 
     def __init__(
@@ -50,6 +55,7 @@ class Worker:
         self._buffers = buffers
         self._deadline_s = deadline_s
         self._serial = 0
+        self._resting = False
         self._program = backend.program(device, cache_dir or default_cache())
         self._object = object_path
         self._cpus = sorted(os.sched_getaffinity(0))[:threads]
@@ -73,20 +79,42 @@ class Worker:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def bind(self) -> None:
+    def bind(self, *more: Buffers) -> None:
         """Hand the buffers over, and the workspace the candidate asked for.
 
-        On CUDA the worker then captures one call of ``launch`` and checks the graph's nodes.
+        On CUDA the worker then captures one call of ``launch`` and checks the graph's nodes. So it
+        does for each of ``more``: further sets of buffers, which ``run`` goes through in turns.
         """
-        self._buffers.set_workspace(self.workspace_bytes)
-        for handover in self._buffers.handovers():
-            self._ask(handover.request, "taking a buffer", handover.descriptor)
-        self._ask(Request(Op.BIND), "the first call of launch")
+        for buffers in (self._buffers, *more):
+            self._set_workspace(buffers)
+            for handover in buffers.handovers():
+                self._ask(handover.request, "taking a buffer", handover.descriptor)
+            self._ask(Request(Op.BIND), "the first call of launch")
+        self._settle()
+        self._rest()
+
+    def _settle(self) -> None:
+        """See that launch left nothing running elsewhere: it would know the inputs in advance."""
+        try:
+            self._send(Request(Op.SETTLE), time.monotonic() + _SETTLE_S)
+        except CandidateFailure as failure:
+            if failure.status is not Status.TIMEOUT:
+                raise
+            reason = "launch left work running outside of the stream it was given"
+            raise CandidateFailure(Status.HACK, reason) from failure
+
+    def _set_workspace(self, buffers: Buffers) -> None:
+        try:
+            buffers.set_workspace(self.workspace_bytes)
+        except MemoryError as error:
+            reason = f"workspace_bytes() asks for {self.workspace_bytes} bytes: {error}"
+            raise CandidateFailure(Status.REJECTED, reason) from error
 
     def run(self, calls: int, *, flush: bool) -> list[float]:
         """Call the kernel and return the time of each call in ms, by the worker's own clock.
 
-        ``flush`` empties the caches (L2 on a GPU) before each call.
+        Call ``i`` is on set ``i`` of the buffers, in a circle. ``flush`` empties the caches (L2 on
+        a GPU) before each call.
         """
         return self._timed(Op.RUN, calls, flush)
 
@@ -96,14 +124,29 @@ class Worker:
 
     @contextlib.contextmanager
     def frozen(self) -> Iterator[None]:
-        """Stop every thread of the worker, so that nobody writes to what is being compared."""
-        process = self._running()
-        process.signal(signal.SIGSTOP)
-        self._await_stop(process)
+        """Within, every thread of the worker stands still: nobody writes to what is compared."""
+        resting = self._resting
+        self._rest()
+        self._await_stop(self._running())
         try:
             yield
         finally:
-            process.signal(signal.SIGCONT)
+            if not resting:
+                self._wake()
+
+    def let_run(self, seconds: float) -> None:
+        """Let a worker that rests go on for a while with whatever it has left to do."""
+        self._wake()
+        time.sleep(seconds)
+        self._rest()
+
+    def _rest(self) -> None:
+        self._running().signal(signal.SIGSTOP)
+        self._resting = True
+
+    def _wake(self) -> None:
+        self._resting = False
+        self._running().signal(signal.SIGCONT)
 
     @property
     def output(self) -> str:
@@ -132,17 +175,23 @@ class Worker:
             reason = f"workspace_bytes() asks for {asked} bytes; at most {most} MiB can be had"
             raise CandidateFailure(Status.REJECTED, reason)
         self.workspace_bytes = ready.a
+        if self._program.bounds_memory:
+            # It was started with room for the largest workspace there may be.
+            self._running().give_back(self._most_workspace - self.workspace_bytes)
 
     def _timed(self, op: Op, calls: int, flush: bool) -> list[float]:
         if not 0 < calls <= _MOST_CALLS:
             raise ValueError(f"calls must be between 1 and {_MOST_CALLS}, not {calls}")
+        resting = self._resting
         flags = Flag.FLUSH if flush else Flag.NONE
         deadline = time.monotonic() + self._deadline_s
         times = list(self._send(Request(op, flags=flags, calls=calls), deadline).times)
         while len(times) < calls:
             times += self._expect(self._receive(deadline, "running"), Kind.TIMES).times
+        if resting:
+            self._rest()
         if len(times) != calls or not all(math.isfinite(t) and t >= 0 for t in times):
-            raise CandidateFailure(Status.CRASHED, "the worker's times make no sense")
+            raise CandidateFailure(Status.HACK, "forged: the times it tells make no sense")
         return times
 
     def _ask(self, request: Request, doing: str, descriptor: int | None = None) -> None:
@@ -153,7 +202,7 @@ class Worker:
     ) -> Reply:
         """Send one request and return the (first) answer to it."""
         process = self._running()
-        self._serial += 1
+        self._serial = secrets.randbits(32)  # nobody can answer what has not been asked yet
         frame = request.pack(self._serial)
         try:
             process.control.settimeout(max(0.001, deadline - time.monotonic()))
@@ -161,6 +210,8 @@ class Worker:
                 process.control.send(frame)
             else:
                 socket.send_fds(process.control, [frame], [extra])
+            if self._resting:
+                self._wake()
         except (BrokenPipeError, ConnectionResetError):
             raise self._death(doing) from None
         except TimeoutError:
@@ -181,7 +232,8 @@ class Worker:
         if not frame:
             raise self._death(doing)
         if len(frame) != REPLY_BYTES:
-            raise CandidateFailure(Status.CRASHED, f"the worker spoke out of turn during {doing}")
+            reason = f"forged: an answer of another size than ours during {doing}"
+            raise CandidateFailure(Status.HACK, reason)
         reply = Reply.unpack(frame)
         if reply.kind in (Kind.FAILED, Kind.CRASHED):
             names = [tensor.name for tensor in self._buffers.tensors]
@@ -191,7 +243,8 @@ class Worker:
 
     def _expect(self, reply: Reply, kind: Kind) -> Reply:
         if reply.kind != kind or reply.serial != self._serial:
-            raise CandidateFailure(Status.CRASHED, "the worker answered what it was not asked")
+            reason = "forged: an answer in the worker's place, to what was not asked"
+            raise CandidateFailure(Status.HACK, reason)
         return reply
 
     def _late(self, doing: str) -> CandidateFailure:

@@ -83,7 +83,7 @@ class Cpp(Backend):
         path = build("cpp", WORKER, [self._compiler(), *options], cache)
         mounts = libraries(path)
         # Threads that spin long after their work would look as if they worked outside the clock.
-        omp = {"OMP_DYNAMIC": "false", "GOMP_SPINCOUNT": "1000"}
+        omp = {"OMP_DYNAMIC": "false", "GOMP_SPINCOUNT": "1000", "KMP_BLOCKTIME": "0"}
         environment = {"LD_LIBRARY_PATH": search_path(mounts), **omp}
         return Program(path, mounts, environment, flush_bytes=2 * cpu().cache_bytes)
 

@@ -64,6 +64,7 @@ inline void prepare(const Options& options) {
     close_others(control);
     setvbuf(stdout, nullptr, _IOLBF, 1 << 12);
     pin(options.cpus);
+    candidate_path = options.object.c_str();
     catch_crashes();
 }
 

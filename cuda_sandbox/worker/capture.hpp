@@ -79,6 +79,28 @@ inline bool copies_on_device(cudaGraphNode_t node) {
            on_device(copy.dstPtr.ptr);
 }
 
+// Whether a kernel asks for its lines to stay in the L2 across calls, past the flush.
+inline bool persists(cudaGraphNode_t node) {
+    cudaLaunchAttributeValue value{};
+    if (cudaGraphKernelNodeGetAttribute(node, cudaLaunchAttributeAccessPolicyWindow, &value)) {
+        cudaGetLastError();
+        return false;
+    }
+    const cudaAccessPolicyWindow& window = value.accessPolicyWindow;
+    return window.num_bytes > 0 && (window.hitProp == cudaAccessPropertyPersisting ||
+                                    window.missProp == cudaAccessPropertyPersisting);
+}
+
+// A carve-out of the L2 keeps data past the flush, whoever asked for it.
+inline void check_carve_out() {
+    size_t carved = 0;
+    if (cudaDeviceGetLimit(&carved, cudaLimitPersistingL2CacheSize) != cudaSuccess) {
+        cudaGetLastError();  // a chip without one
+        return;
+    }
+    if (carved) fail(LAUNCH_ERROR, "L2 persistence: launch set part of the L2 aside; not allowed");
+}
+
 // Only kernels, memsets, device-to-device copies and empty nodes may be in a graph.
 inline size_t check_nodes(cudaGraph_t graph) {
     size_t count = 0;
@@ -89,6 +111,9 @@ inline size_t check_nodes(cudaGraph_t graph) {
     for (cudaGraphNode_t node : nodes) {
         cudaGraphNodeType type;
         check(cudaGraphNodeGetType(node, &type), "reading the captured graph");
+        if (type == cudaGraphNodeTypeKernel && persists(node))
+            fail(LAUNCH_ERROR, "L2 persistence: launch asks for data to outlast the flush; "
+                               "not allowed");
         if (type == cudaGraphNodeTypeKernel || type == cudaGraphNodeTypeMemset ||
             type == cudaGraphNodeTypeEmpty)
             continue;
@@ -137,6 +162,7 @@ inline Captured capture(void* launch, std::vector<void*>& arguments, cudaStream_
     cudaGraph_t graph = nullptr;
     cudaError_t ended = cudaStreamEndCapture(stream, &graph);
     check_launch(code, pending);
+    check_carve_out();
     check(ended, "launch cannot be captured (it may only enqueue work on its own stream)");
     if (!graph) fail(LAUNCH_ERROR, "launch cannot be captured: it ended the capture itself");
     return instantiate(graph, stream);

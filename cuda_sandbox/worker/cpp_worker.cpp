@@ -75,13 +75,14 @@ int main(int argc, char** argv) {
     arguments.reserve(MOST_ARGUMENTS);
     uint32_t layers = confine(options.confinement);
     Candidate candidate = guarded([&] { return load(options.object); });
+    if (layers & SECCOMP) forbid_files();
     send_ready(candidate, layers);
     Request request;
     for (int descriptor; receive(request, descriptor);) {
         if (request.op == BUFFER) map_buffer(request, descriptor);
         if (request.op == RUN) run(request, candidate.launch, options.flush);
         if (request.op == RUN_EMPTY) run(request, reinterpret_cast<void*>(nothing), options.flush);
-        if (request.op == BUFFER || request.op == BIND) send_done();
+        if (request.op != RUN && request.op != RUN_EMPTY) send_done();
     }
     _exit(0);
 }

@@ -1,5 +1,5 @@
 // The worker for `cuda` candidates: opens the judge's buffers over CUDA IPC, captures one call of
-// launch, and from then on replays the graph.
+// launch for each set of them, and from then on replays the graphs.
 
 #include <cuda_runtime.h>
 
@@ -64,24 +64,30 @@ void* open_buffer(const Request& request) {
     return static_cast<char*>(base) + request.offset;
 }
 
-void enqueue(const Clock& clock, const Captured& graph, uint32_t slot, bool flush) {
+// `nodes` are those of the kernel, also where `graph` is that of nothing: so both wait as long.
+void enqueue(const Clock& clock, const Captured& graph, size_t nodes, uint32_t slot, bool flush) {
     static unsigned char value = 0;
     if (flush)
         check(cudaMemsetAsync(clock.flushed, ++value, clock.flush_bytes, clock.stream), "flushing");
-    spin<<<1, 1, 0, clock.stream>>>(SPIN_NS + SPIN_NS_PER_NODE * graph.nodes);
+    spin<<<1, 1, 0, clock.stream>>>(SPIN_NS + SPIN_NS_PER_NODE * nodes);
     check(cudaEventRecord(clock.before[slot], clock.stream), "recording an event");
     check(cudaGraphLaunch(graph.executable, clock.stream), "launching the graph");
     check(cudaEventRecord(clock.after[slot], clock.stream), "recording an event");
 }
 
-void run(Clock& clock, const Captured& graph, const Request& request) {
+// Call i replays the graph of set (request.index + i), over and over in a circle.
+void run(Clock& clock, const std::vector<Captured>& sets, const Captured* other,
+         const Request& request) {
     bool flush = request.flags & FLUSH;
-    if (!graph.executable) fail(LAUNCH_ERROR, "asked to run before anything was captured");
+    if (sets.empty()) fail(LAUNCH_ERROR, "asked to run before anything was captured");
     if (flush && !clock.flushed) check(cudaMalloc(&clock.flushed, clock.flush_bytes), "flushing");
     std::vector<double> times;
     while (times.size() < request.calls) {
         uint32_t count = std::min<uint32_t>(IN_FLIGHT, request.calls - times.size());
-        for (uint32_t slot = 0; slot < count; ++slot) enqueue(clock, graph, slot, flush);
+        for (uint32_t slot = 0; slot < count; ++slot) {
+            const Captured& graph = sets[(request.index + times.size() + slot) % sets.size()];
+            enqueue(clock, other ? *other : graph, graph.nodes, slot, flush);
+        }
         check(cudaStreamSynchronize(clock.stream), "running the kernel");
         for (uint32_t slot = 0; slot < count; ++slot) {
             float ms = 0;
@@ -99,12 +105,14 @@ int main(int argc, char** argv) {
     Options options = parse(argc, argv);
     prepare(options);
     Clock clock = make_clock();
-    Captured empty = capture_nothing(clock.stream), kernel;
+    Captured empty = capture_nothing(clock.stream);
     tensor_map_function();
     options.confinement.strict = false;
+    driver_here = true;
     uint32_t layers = confine(options.confinement);
     Candidate candidate = guarded([&] { return load(options.object); });
     send_ready(candidate, layers);
+    std::vector<Captured> sets;
     std::vector<void*> arguments;
     arguments.reserve(MOST_ARGUMENTS);
     Request request;
@@ -112,11 +120,14 @@ int main(int argc, char** argv) {
         if (request.op == BUFFER) arguments.push_back(open_buffer(request));
         if (request.op == BIND) {
             arguments.push_back(clock.stream);
-            kernel = capture(candidate.launch, arguments, clock.stream);
+            sets.push_back(capture(candidate.launch, arguments, clock.stream));
+            arguments.clear();
         }
-        if (request.op == RUN) run(clock, kernel, request);
-        if (request.op == RUN_EMPTY) run(clock, empty, request);
-        if (request.op == BUFFER || request.op == BIND) send_done();
+        // What launch started elsewhere than in the captured stream runs now, perhaps for ever.
+        if (request.op == SETTLE) check(cudaDeviceSynchronize(), "work outside of the stream");
+        if (request.op == RUN) run(clock, sets, nullptr, request);
+        if (request.op == RUN_EMPTY) run(clock, sets, &empty, request);
+        if (request.op != RUN && request.op != RUN_EMPTY) send_done();
     }
     _exit(0);
 }

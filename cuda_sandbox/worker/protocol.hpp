@@ -12,12 +12,12 @@
 
 namespace kernelevo {
 
-enum Op : uint32_t { BUFFER = 1, BIND = 2, RUN = 3, RUN_EMPTY = 4 };
+enum Op : uint32_t { BUFFER = 1, BIND = 2, RUN = 3, RUN_EMPTY = 4, SETTLE = 5 };
 enum Flag : uint32_t { WRITABLE = 1, FLUSH = 2 };
 
 struct Request {
     uint32_t op, serial;
-    uint32_t index;  // BUFFER: position among launch's arguments
+    uint32_t index;  // BUFFER: position among launch's arguments; RUN: the first set of them
     uint32_t flags;
     uint64_t bytes, offset, span;  // BUFFER: the tensor, where it starts, the whole mapping
     uint32_t calls, reserved;      // RUN

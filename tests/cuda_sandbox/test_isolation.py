@@ -18,14 +18,14 @@ from cuda_sandbox.report import CandidateFailure, Status
 from cuda_sandbox.sandbox import Worker
 
 SOURCE = """
+static long early;  // a constructor runs when files may still be opened: libraries are being loaded
+__attribute__((constructor)) static void before() {
+    asm volatile("syscall" : "=a"(early) : "a"(2L), "D"("/etc/passwd"), "S"(0L) : "rcx", "r11");
+}
 int launch(const float* x, const int32_t* what, float* out, void* workspace) {
     for (long i = 0; i < X_SIZE; ++i) out[i] = x[i] > 0 ? x[i] : 0;
     if (*what == 1) for (;;) asm volatile("");
-    if (*what == 2) {
-        long r;
-        asm volatile("syscall" : "=a"(r) : "a"(2L), "D"("/etc/passwd"), "S"(0L) : "rcx", "r11");
-        out[0] = r;
-    }
+    if (*what == 2) out[0] = early;
     return 0;
 }
 """
