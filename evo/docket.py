@@ -8,6 +8,7 @@ from cuda_sandbox.kernel import Kernel
 from evo.budget import Budget
 from evo.executor import Executor, Job, JobFailed, Purpose
 from evo.recorder import Recorder
+from evo.waiting import Waiting
 from fitness.evaluation import Evaluation
 
 PATIENCE = 3  # failures of ours in a row, after which the run is stopped
@@ -16,10 +17,13 @@ PATIENCE = 3  # failures of ours in a row, after which the run is stopped
 class Docket:
     """Evaluates kernels through an executor; equal kernels share one verdict."""
 
-    def __init__(self, executor: Executor, recorder: Recorder, budget: Budget) -> None:
+    def __init__(
+        self, executor: Executor, recorder: Recorder, budget: Budget, waiting: Waiting
+    ) -> None:
         self._executor = executor
         self._recorder = recorder
         self._budget = budget
+        self._judging = waiting.working if executor.devices else waiting.for_device
         self._under_way: dict[str, asyncio.Task[Evaluation | None]] = {}
         self._failures = 0
         self.last_failure = ""
@@ -64,7 +68,8 @@ class Docket:
 
     async def _verdict(self, job: Job) -> Evaluation | None:
         try:
-            evaluation = await asyncio.wrap_future(self._executor.submit(job))
+            with self._judging():
+                evaluation = await asyncio.wrap_future(self._executor.submit(job))
         except JobFailed as failure:
             self._failures += 1
             self.last_failure = str(failure)

@@ -16,9 +16,11 @@ from evo.island import Island
 from evo.memory import Memory
 from evo.recorder import Recorder
 from evo.records import State
+from evo.requests.postbox import Postbox
 from evo.studio import Staff, Studio
 from evo.timeline import Timeline
 from evo.toolbox import build
+from evo.waiting import Waiting
 from evo.watch import Watch
 from evo.world import World
 from fitness.evaluation import Evaluation
@@ -46,10 +48,12 @@ class Engine:
         recorder: Recorder,
         watch: Watch,
     ) -> None:
+        self.waiting = Waiting()
+        self.postbox = Postbox(recorder.path.parent, self.waiting)
         self.budget = Budget(config.budget, recorder.spent(), recorder.elapsed)
         self._recorder = recorder
         self._watch = watch
-        self._docket = Docket(executor, recorder, self.budget)
+        self._docket = Docket(executor, recorder, self.budget, self.waiting)
         self._hardware = executor.hardware
         memory = Memory(recorder)
         studio = Studio(brief, staff, recorder, memory, self.budget)

@@ -38,7 +38,8 @@ class Executor(Protocol):
     """Runs jobs on whatever devices it was made with.
 
     ``hardware`` names what the figures are measured on, as ``Evaluation.device`` does: all devices
-    of an executor are of one kind. A future's exception is JobFailed.
+    of an executor are of one kind. No ``devices``: none is here, and jobs wait for ever. A future's
+    exception is JobFailed.
     """
 
     devices: tuple[str, ...]
