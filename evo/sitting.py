@@ -2,27 +2,28 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import datetime
 import importlib.metadata
-import os
 import platform
-import signal
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from cuda_sandbox.errors import UserError
-from evo import __version__, config_errors, runs
-from evo.config import RunConfig, differences, load, restore, stored
+from evo import __version__, runs
+from evo.codec import decode, encode
+from evo.config import RunConfig, stored
 from evo.engine import Engine, Outcome
 from evo.executor import Executor
+from evo.executors.absent import AbsentExecutor
 from evo.machine import DeviceMissing, Machine, survey
+from evo.plan import Plan, Refused
 from evo.recorder import Recorder
 from evo.records import RunInfo, State
 from evo.store import FILE, Store
 from evo.studio import Staff
+from evo.supervision import Stopped, Waits, supervise
 from evo.watch import Watch
 from fitness.description import TaskDescription
 from operators import extension
@@ -31,101 +32,59 @@ from operators.author import Brief, NoFamily
 MakeExecutor = Callable[[Machine, Path, TaskDescription, RunConfig], Executor]
 
 
-class Refused(UserError):
-    """The run cannot be begun or continued like this."""
-
-
-class Stopped(Exception):
-    """A signal ended the sitting; ``exit_code`` is 128 + its number."""
-
-    def __init__(self, number: int) -> None:
-        super().__init__(signal.Signals(number).name)
-        self.exit_code = 128 + number
-
-
 @dataclass(frozen=True, slots=True)
-class Plan:
-    """A run to be begun or continued: its folder, its configuration, whether it is there yet."""
+class Manner:
+    """How a sitting goes: whether it ends when only waiting is left, and whether it may judge."""
 
-    folder: Path
-    config: RunConfig
-    exists: bool
-
-    @property
-    def finished(self) -> bool:
-        """Whether it ended, and nothing was added to its budget since."""
-        if not self.exists:
-            return False
-        with Store.open(self.folder) as store:
-            info = store.info
-        before = restore(info.config, f"{self.folder.name}'s configuration")
-        return info.state is State.FINISHED and before.budget == self.config.budget
+    until_waiting: bool = False
+    judges: bool = True
 
 
-def plan(target: str, settings: tuple[str, ...], new: bool) -> Plan:
-    """What ``kernelevo run TARGET`` is about: a YAML file, or the name or path of a run.
-
-    Raises a UserError where the file, the run or the settings are not usable.
-    """
-    path = Path(target)
-    if path.is_file() and path.name != FILE:
-        return _from_file(load(path, settings), new)
-    if path.suffix in (".yaml", ".yml"):
-        raise Refused(config_errors.no_file(path))
-    if new:
-        raise Refused("--new takes a YAML file: a run is begun from its configuration")
-    return _from_run(runs.resolve(target), settings)
-
-
-def _from_file(config: RunConfig, new: bool) -> Plan:
-    if new:
-        config = config.model_copy(update={"name": runs.free_name(config.name)})
-    folder = runs.populations_dir() / config.name
-    exists = (folder / FILE).is_file()
-    if exists:
-        with Store.open(folder) as store:
-            _refuse_changes(store.info, config)
-    return Plan(folder, config, exists)
-
-
-def _from_run(folder: Path, settings: tuple[str, ...]) -> Plan:
-    with Store.open(folder) as store:
-        info = store.info
-    config = restore(info.config, f"{folder.name}'s configuration", settings)
-    _refuse_keys(info, differences(restore(info.config, info.name), config))
-    return Plan(folder, config.model_copy(update={"task": str(folder / config.task)}), True)
-
-
-def _refuse_changes(info: RunInfo, config: RunConfig) -> None:
-    changed = differences(restore(info.config, info.name), config)
-    if Path(config.task).read_text(encoding="utf-8") != info.task.source:
-        changed = sorted({*changed, "task"})
-    _refuse_keys(info, changed)
-
-
-def _refuse_keys(info: RunInfo, changed: list[str]) -> None:
-    if changed:
-        raise Refused(
-            f"{info.name} was begun with another {', another '.join(changed)}: its figures would "
-            f"not be comparable. Put that back, or begin another run with --new"
-        )
-
-
-def run(planned: Plan, watch: Watch, make_executor: MakeExecutor) -> Outcome:
-    """Run until the budget is spent. Raises Stopped after a signal, and UserErrors."""
-    config = planned.config
+def run(
+    planned: Plan, watch: Watch, make_executor: MakeExecutor, manner: Manner = Manner()
+) -> Outcome:
+    """Run until the budget is spent. Raises Stopped after a signal, Waits, and UserErrors."""
     with runs.locked(planned.folder):
         try:
-            machine = survey(config.devices, config.require, config.cpu.threads)
+            machine = _machine(planned, manner)
             with contextlib.closing(_recorder(planned, machine)) as recorder:
-                return _sit(planned, recorder, machine, watch, make_executor)
+                return _sit(planned, recorder, machine, watch, make_executor, manner)
         except BaseException:
             _tidy(planned)
             raise
 
 
+def _machine(planned: Plan, manner: Manner) -> Machine:
+    """This machine; the one that the run was judged on, without its devices, where none is here."""
+    config = planned.config
+    if not manner.judges:
+        return _absent(planned)
+    try:
+        machine = survey(config.devices, config.require, config.cpu.threads)
+        if planned.exists:
+            _refuse_unfit(planned, machine)
+    except DeviceMissing:
+        if planned.exists and manner.until_waiting:
+            return _absent(planned)
+        raise
+    return machine
+
+
+def _absent(planned: Plan) -> Machine:
+    if not planned.exists:
+        raise DeviceMissing(
+            f"{planned.folder.name} is not there yet: a run begins on a machine with its device, "
+            f"of which its prompts speak. Begin it there with --until-waiting, then carry it here "
+            f"(kernelevo pack, kernelevo unpack)"
+        )
+    with Store.open(planned.folder) as store:
+        events = [event for event in store.events() if event.kind == "sitting"]
+    known = [decode(Machine, event.detail["machine"]) for event in events]
+    return replace(known[-1], devices=())
+
+
 def _tidy(planned: Plan) -> None:
-    """Leave no folder behind for a run that never came to have a kernel."""
+    """Leave no folder behind for a run that never came to have a kernel, or a question."""
     file = planned.folder / FILE
     if not planned.exists and not (file.exists() and _has_any(planned.folder)):
         for name in (FILE, f"{FILE}-wal", f"{FILE}-shm", runs.LOCK, Path(planned.config.task).name):
@@ -136,13 +95,13 @@ def _tidy(planned: Plan) -> None:
 
 def _has_any(folder: Path) -> bool:
     with Store.open(folder) as store:
-        return bool(store.rows("select 1 from individuals limit 1"))
+        return bool(store.rows("select 1 from individuals union all select 1 from calls limit 1"))
 
 
 def _recorder(planned: Plan, machine: Machine) -> Recorder:
     """The run's record, begun if it is not there, with its task's file beside it."""
     if planned.exists:
-        return _continued(planned, machine)
+        return _continued(planned)
     from fitness.errors import TaskError
     from fitness.task import describe
 
@@ -163,11 +122,11 @@ def _recorder(planned: Plan, machine: Machine) -> Recorder:
     return Recorder.create(planned.folder, info)
 
 
-def _continued(planned: Plan, machine: Machine) -> Recorder:
+def _continued(planned: Plan) -> Recorder:
     recorder = Recorder.open(planned.folder)
     info = recorder.info
     try:
-        _refuse_unfit(planned, info, machine)
+        _refuse_edited(planned, info)
     except UserError:
         recorder.close()
         raise
@@ -176,12 +135,17 @@ def _continued(planned: Plan, machine: Machine) -> Recorder:
     return recorder
 
 
-def _refuse_unfit(planned: Plan, info: RunInfo, machine: Machine) -> None:
+def _refuse_unfit(planned: Plan, machine: Machine) -> None:
+    with Store.open(planned.folder) as store:
+        info = store.info
     if info.language != machine.language:
         raise DeviceMissing(
             f"{info.name} evolves {info.language} kernels, which {', '.join(machine.devices)} "
             f"cannot run: continue it on another machine (kernelevo pack {info.name})"
         )
+
+
+def _refuse_edited(planned: Plan, info: RunInfo) -> None:
     copy = _task_copy(planned)  # what the judges are going to run
     if copy.exists() and copy.read_text(encoding="utf-8") != info.task.source:
         raise Refused(
@@ -208,10 +172,16 @@ def _environment(machine: Machine) -> dict[str, str]:
 
 
 def _sit(
-    planned: Plan, recorder: Recorder, machine: Machine, watch: Watch, make_executor: MakeExecutor
+    planned: Plan,
+    recorder: Recorder,
+    machine: Machine,
+    watch: Watch,
+    make_executor: MakeExecutor,
+    manner: Manner,
 ) -> Outcome:
     info, config = recorder.info, planned.config
-    recorder.add_event("sitting", machine.hardware, **_environment(machine))
+    detail = _environment(machine) | {"machine": encode(machine)}
+    recorder.add_event("sitting", machine.hardware, **detail)
     task_path = _task_copy(planned)
     if not task_path.exists():
         task_path.write_text(info.task.source, encoding="utf-8")
@@ -224,13 +194,25 @@ def _sit(
         machine.arch,
         machine.peak,
     )
-    executor = make_executor(machine, task_path, info.task, config)
+    executor = _executor(machine, task_path, info.task, config, make_executor)
     try:
         engine = Engine(config, brief, staff(config), executor, recorder, watch)
         watch.follow(engine.budget, recorder.statuses())
-        return _under_signals(engine, recorder)
+        return _to_the_end(engine, recorder, watch, manner)
     finally:
         executor.close()
+
+
+def _executor(
+    machine: Machine,
+    task_path: Path,
+    task: TaskDescription,
+    config: RunConfig,
+    make_executor: MakeExecutor,
+) -> Executor:
+    if not machine.devices:
+        return AbsentExecutor(machine.hardware)
+    return make_executor(machine, task_path, task, config)
 
 
 def staff(config: RunConfig) -> Staff:
@@ -242,12 +224,15 @@ def staff(config: RunConfig) -> Staff:
     return Staff(authors, tuple(one.weight for one in config.authors), config.seed)
 
 
-def _under_signals(engine: Engine, recorder: Recorder) -> Outcome:
+def _to_the_end(engine: Engine, recorder: Recorder, watch: Watch, manner: Manner) -> Outcome:
     """Run the engine; whatever ends it early is recorded."""
     try:
-        return asyncio.run(_interruptible(engine))
+        return supervise(engine, recorder, watch, manner.until_waiting)
     except Stopped:
         _ended(recorder, State.STOPPED, "stopped")
+        raise
+    except Waits as waits:
+        _ended(recorder, State.WAITING, str(waits))
         raise
     except NoFamily as refusal:
         _ended(recorder, State.FAILED, str(refusal))
@@ -259,36 +244,3 @@ def _under_signals(engine: Engine, recorder: Recorder) -> Outcome:
 
 def _ended(recorder: Recorder, state: State, outcome: str) -> None:
     recorder.set_info(replace(recorder.info, state=state, outcome=outcome))
-
-
-async def _interruptible(engine: Engine) -> Outcome:
-    """Cancel the engine at the first signal; a second one ends us at once."""
-    task = asyncio.ensure_future(engine.run())
-    received: list[int] = []
-
-    def stop(number: int) -> None:
-        if received:
-            os._exit(128 + number)  # every child of ours dies with us
-        received.append(number)
-        task.cancel()
-
-    with _handling(stop):
-        try:
-            return await task
-        except asyncio.CancelledError:
-            if received:
-                raise Stopped(received[0]) from None
-            raise
-
-
-@contextlib.contextmanager
-def _handling(stop: Callable[[int], None]) -> Iterator[None]:
-    loop = asyncio.get_running_loop()
-    numbers = (signal.SIGINT, signal.SIGTERM)
-    for number in numbers:
-        loop.add_signal_handler(number, stop, number)
-    try:
-        yield
-    finally:
-        for number in numbers:
-            loop.remove_signal_handler(number)

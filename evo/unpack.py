@@ -1,8 +1,9 @@
 """Takes in a run that was packed elsewhere; newer work is never overwritten.
 
-A pack is taken in only where it holds everything that the run here holds: one that is older, or
-that went another way since, is refused. It is read as data that anybody may have written: only two
-members of known names, checked by size, digest, tables and revision before anything is replaced.
+Answers of both sides are put together, always. Of the two records the one goes on that holds every
+verdict and every paid reply of the other (see :mod:`evo.merging`); where each has some that the
+other lacks, nothing is changed. A pack is read as data that anybody may have written: only members
+of known names, checked by size, digest, tables and revision before anything is replaced.
 """
 
 from __future__ import annotations
@@ -22,30 +23,33 @@ from typing import IO
 
 from cuda_sandbox.errors import UserError
 from evo import runs, schema
-from evo.pack import MANIFEST, Manifest, PackError, check_name, identity, revision
+from evo.merging import Difference, Way, compare
+from evo.pack import ANSWERS, MANIFEST, Carried, Manifest, PackError, check_name, identity, revision
+from evo.requests.answers import Answers
+from evo.requests.record import Told
 from evo.store import FILE
 
+MEMBERS = (MANIFEST, FILE, ANSWERS)
 LARGEST_MANIFEST = 1 << 16
+LARGEST_ANSWERS = 1 << 28
 BLOCK = 1 << 20
 SPARE = 1 << 28  # bytes of disk to leave free
-# What identifies a record that is written once and never changed
-RECORDS = {
-    "individuals": "seq, at, id",
-    "events": "seq, at, kind, subject, detail",
-    "calls": "seq, at, key",
-    "migrations": "seq, at, individual, source, target",
-    "generations": "seq, island, number",
-    "evaluations": "digest, hardware, purpose",  # a verdict may be replaced by a newer one
-}
+HOW = {Way.SAME: "same", Way.REPLACE: "updated", Way.KEEP: "kept"}
 
 
 @dataclass(frozen=True, slots=True)
 class Taken:
-    """What unpacking did: ``how`` is ``new``, ``updated`` or ``same``."""
+    """What unpacking did.
+
+    ``how``: ``new``, ``updated``, ``same``, or ``kept`` where the record here went on. ``answers``
+    counts those that were not here; ``doubled`` are requests that were answered on both sides.
+    """
 
     folder: Path
     revision: int
     how: str
+    answers: int = 0
+    doubled: tuple[str, ...] = ()
 
 
 def unpack(file: Path, name: str | None = None) -> Taken:
@@ -55,15 +59,15 @@ def unpack(file: Path, name: str | None = None) -> Taken:
         target.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(prefix=".unpack-", dir=target) as place:
             copy = Path(place) / FILE
-            manifest = _extract(file, copy)
+            manifest, carried = _extract(file, copy)
             _checked(file, copy, manifest)
-            return _take_in(copy, manifest, target / check_name(name or manifest.name))
+            return _take_in(copy, manifest, carried, target / check_name(name or manifest.name))
     except OSError as error:
         raise PackError(f"cannot unpack {file}: {error.strerror or error}") from error
 
 
-def _extract(file: Path, copy: Path) -> Manifest:
-    """Write the pack's database to ``copy``. Only the two known members are ever read."""
+def _extract(file: Path, copy: Path) -> tuple[Manifest, Carried]:
+    """Write the pack's database to ``copy``. Only the three known members are ever read."""
     try:
         with tarfile.open(file, "r:gz") as tar:
             return _members(tar, copy)
@@ -73,28 +77,35 @@ def _extract(file: Path, copy: Path) -> Manifest:
         raise PackError(f"{file} is no pack of a run, or it is damaged: {error}") from error
 
 
-def _members(tar: tarfile.TarFile, copy: Path) -> Manifest:
-    first, second = tar.next(), tar.next()
-    if first is None or second is None or tar.next() is not None:
-        raise PackError(f"it must hold {MANIFEST} and {FILE}, and nothing else")
-    if [first.name, second.name] != [MANIFEST, FILE] or not (first.isreg() and second.isreg()):
-        raise PackError(f"it holds {first.name!r} and {second.name!r}, not {MANIFEST} and {FILE}")
-    if first.size > LARGEST_MANIFEST:
-        raise PackError(f"its {MANIFEST} has {first.size} bytes")
-    manifest = Manifest.read(_reader(tar, first).read())
-    if second.size != manifest.size:
-        raise PackError(f"its {FILE} has {second.size} bytes, not {manifest.size} as stated")
+def _members(tar: tarfile.TarFile, copy: Path) -> tuple[Manifest, Carried]:
+    manifest = Manifest.read(_member(tar, MANIFEST, LARGEST_MANIFEST).read())
     free = shutil.disk_usage(copy.parent).free
     if manifest.size > free - SPARE:
         raise PackError(f"it needs {manifest.size} bytes of disk, and {free} are free")
-    _copy(_reader(tar, second), copy, manifest)
-    return manifest
+    _copy(_member(tar, FILE, manifest.size), copy, manifest)
+    carried = _carried(_member(tar, ANSWERS, LARGEST_ANSWERS).read(), manifest)
+    if (extra := tar.next()) is not None:
+        raise PackError(f"it must hold {', '.join(MEMBERS)} and nothing else, not {extra.name!r}")
+    return manifest, carried
 
 
-def _reader(tar: tarfile.TarFile, member: tarfile.TarInfo) -> IO[bytes]:
+def _member(tar: tarfile.TarFile, name: str, limit: int) -> IO[bytes]:
+    """The next member, which must be the file of that name, of ``limit`` bytes at most."""
+    member = tar.next()
+    if member is None or member.name != name or not member.isreg():
+        found = "nothing" if member is None else repr(member.name)
+        raise PackError(f"it must hold {', '.join(MEMBERS)}: {found} is in place of {name}")
+    if member.size > limit:
+        raise PackError(f"its {name} has {member.size} bytes, more than {limit}")
     reader = tar.extractfile(member)
     assert reader is not None  # it is a regular file
     return reader
+
+
+def _carried(text: bytes, manifest: Manifest) -> Carried:
+    if hashlib.sha256(text).hexdigest() != manifest.answers_digest:
+        raise PackError(f"its {ANSWERS} does not match its digest: it was damaged or altered")
+    return Carried.read(text)
 
 
 def _copy(reader: IO[bytes], copy: Path, manifest: Manifest) -> None:
@@ -141,43 +152,63 @@ def _objects(db: sqlite3.Connection) -> dict[str, tuple[str, str | None]]:
     return {name: (kind, sql) for name, kind, sql in rows}
 
 
-def _take_in(copy: Path, manifest: Manifest, folder: Path) -> Taken:
+def _take_in(copy: Path, manifest: Manifest, carried: Carried, folder: Path) -> Taken:
+    """Answers first: whoever is killed after that loses none, and may take the pack in again."""
     here = folder / FILE
     with runs.locked(folder):
         if not here.exists():
+            _merge(folder, carried)
             copy.replace(here)
-            return Taken(folder, manifest.revision, "new")
-        try:
-            how = _compare(here, copy, manifest, folder.name)
-        except sqlite3.DatabaseError as error:
-            raise PackError(f"the run in {folder} cannot be read: {error}") from error
-        if how == "updated":
+            return Taken(folder, manifest.revision, "new", len(carried.answers))
+        found, ours = _compare(here, copy, manifest, folder.name)
+        known = Carried.of(folder).answers
+        if found.way is Way.CONFLICT:
+            raise PackError(_both(folder.name, found))
+        if found.way is Way.KEEP and not set(carried.answers) - set(known):
+            raise PackError(_stale(folder.name, found, manifest, ours))
+        new = _merge(folder, carried)
+        doubled = sorted({one.request for one in new} & {one.request for one in known})
+        if found.way is Way.REPLACE:
             _fold(here)
             copy.replace(here)
-        return Taken(folder, manifest.revision, how)
+            ours = manifest.revision
+        return Taken(folder, ours, HOW[found.way], len(new), tuple(doubled))
 
 
-def _compare(here: Path, copy: Path, manifest: Manifest, name: str) -> str:
-    """Raises PackError if anything that the run here holds is not in the pack."""
-    with _attached(here, copy) as db:
-        if identity(db) != manifest.run:
-            raise PackError(
-                f"another run called {name} is here, begun at another time or on another task: "
-                f"take this one in under another name with --as"
-            )
-        lost, gained = _difference(db, "main", "pack"), _difference(db, "pack", "main")
-        ours = revision(db)
-    if lost and gained:
-        raise PackError(
-            f"{name} went on both here and where it was packed: {lost} records are only here, "
-            f"{gained} only in the pack. Keep both: take it in under another name with --as"
-        )
-    if lost:
-        raise PackError(
-            f"the pack is stale: it is at revision {manifest.revision}, {name} here at revision "
-            f"{ours} ({lost} records more); nothing was changed"
-        )
-    return "updated" if gained or manifest.revision > ours else "same"
+def _merge(folder: Path, carried: Carried) -> list[Told]:
+    if not (carried.answers or carried.leases):
+        return []
+    with Answers.open(folder) as answers:
+        return answers.merge(carried.answers, carried.leases)
+
+
+def _compare(here: Path, copy: Path, manifest: Manifest, name: str) -> tuple[Difference, int]:
+    """The difference to the run here, and that one's revision. Raises PackError."""
+    try:
+        with _attached(here, copy) as db:
+            if identity(db) != manifest.run:
+                raise PackError(
+                    f"another run called {name} is here, begun at another time or on another task: "
+                    f"take this one in under another name with --as"
+                )
+            return compare(db), revision(db)
+    except sqlite3.DatabaseError as error:
+        raise PackError(f"the run in {here.parent} cannot be read: {error}") from error
+
+
+def _both(name: str, found: Difference) -> str:
+    return (
+        f"{name} went on both here and where it was packed: {found.here} records are only here, "
+        f"{found.there} only in the pack, verdicts or paid replies among both; nothing was "
+        f"changed. Keep both: take it in under another name with --as"
+    )
+
+
+def _stale(name: str, found: Difference, manifest: Manifest, ours: int) -> str:
+    return (
+        f"the pack is stale: it is at revision {manifest.revision}, {name} here at revision "
+        f"{ours} ({found.here} records more), and it brings no new answer; nothing was changed"
+    )
 
 
 @contextmanager
@@ -185,17 +216,6 @@ def _attached(here: Path, copy: Path) -> Iterator[sqlite3.Connection]:
     with closing(schema.connect(here, write=True)) as db:
         db.execute("attach database ? as pack", (str(copy),))
         yield db
-
-
-def _difference(db: sqlite3.Connection, held: str, missing: str) -> int:
-    """How many records one database holds that the other lacks."""
-    return sum(
-        db.execute(
-            f"select count(*) from (select {columns} from {held}.{table} "
-            f"except select {columns} from {missing}.{table})"
-        ).fetchone()[0]
-        for table, columns in RECORDS.items()
-    )
 
 
 def _fold(here: Path) -> None:

@@ -11,7 +11,9 @@ if TYPE_CHECKING:
     from evo.config import RunConfig
     from evo.executor import Executor
     from evo.machine import Machine
-    from evo.sitting import Plan
+    from evo.plan import Plan
+    from evo.sitting import Manner
+    from evo.supervision import Waits
     from fitness.description import TaskDescription
 
 NO_KERNEL, STOPPED = 1, 130
@@ -23,43 +25,77 @@ NO_KERNEL, STOPPED = 1, 130
     "--set", "settings", metavar="KEY=VALUE", multiple=True, help="Override a key; repeatable."
 )
 @click.option("--new", is_flag=True, help="Begin NAME-2 (or -3, ...) where NAME exists.")
-def command(target: str, settings: tuple[str, ...], new: bool) -> None:
+@click.option(
+    "--until-waiting",
+    is_flag=True,
+    help="End when only answers, or a device that is not here, are waited for.",
+)
+@click.option(
+    "--no-device",
+    is_flag=True,
+    help="Judge nothing here: go on with what authors do, for a judge elsewhere.",
+)
+def command(
+    target: str, settings: tuple[str, ...], new: bool, until_waiting: bool, no_device: bool
+) -> None:
     """Evolve kernels as the YAML file CONFIG says, or continue RUN.
 
     A finished run shows its result. Ctrl-C stops; the same command goes on.
 
     Exit code 0: finished with a certified kernel, 1: finished without one, 2: the call is wrong,
-    4: the device it needs is not here, 130: stopped.
+    3: it waits for answers (kernelevo ask), 4: the device it needs is not here, 130: stopped.
 
     Example: kernelevo run configs/quickstart.yaml --set budget.hours=0.1
     """
-    from evo.sitting import plan
+    from evo.plan import plan
+    from evo.sitting import Manner
 
     try:
         planned = plan(target, settings, new)
         if not planned.finished:
-            _sit(planned)
+            _sit(planned, Manner(until_waiting, judges=not no_device))
     except KeyboardInterrupt:
         raise click.exceptions.Exit(STOPPED) from None
     _show(planned)
 
 
-def _sit(planned: Plan) -> None:
+def _sit(planned: Plan, manner: Manner) -> None:
     from rich.console import Console
 
     from evo.progress import Progress
-    from evo.sitting import Stopped, run
+    from evo.sitting import run
     from evo.store import FILE
+    from evo.supervision import Stopped, Waits
 
     name, baseline = planned.folder.name, planned.config.fitness.baseline
     try:
         with Progress(name, baseline, Console(stderr=True, highlight=False)) as progress:
-            run(planned, progress, _local)
+            run(planned, progress, _local, manner)
+    except Waits as waits:
+        click.echo(_waits(name, waits), err=True)
+        raise click.exceptions.Exit(waits.exit_code) from None
     except Stopped as stop:
         begun = (planned.folder / FILE).exists()
         onwards = f"go on with: kernelevo run {name}" if begun else "before its first kernel"
         click.echo(f"stopped; {onwards}", err=True)
         raise click.exceptions.Exit(stop.exit_code) from None
+
+
+def _waits(name: str, waits: Waits) -> str:
+    """What is waited for, and what to do about it."""
+    lines = []
+    if waits.answers:
+        lines.append(f"{_count(waits.answers, 'request')} open: kernelevo ask {name}")
+    if waits.jobs:
+        lines.append(
+            f"{_count(waits.jobs, 'kernel')} to be judged where the device is: kernelevo pack "
+            f"{name}, and there kernelevo unpack, kernelevo run {name} --until-waiting"
+        )
+    return "\n".join(lines)
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun} is" if number == 1 else f"{number} {noun}s are"
 
 
 def _local(machine: Machine, task_path: Path, task: TaskDescription, config: RunConfig) -> Executor:

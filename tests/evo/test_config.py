@@ -9,7 +9,7 @@ import pytest
 from cuda_sandbox.errors import UserError
 from evo import config
 from evo.config import check, differences, load, restore, stored
-from evo.sitting import plan
+from evo.plan import plan
 from evo.yaml_source import ConfigError, override, parse
 
 MINIMAL = "name: x\ntask: t.py\n"

@@ -165,8 +165,15 @@ def forged(file: Path, **changes: object) -> list[tuple[tarfile.TarInfo, bytes]]
     if isinstance(changes.get("database"), bytes):
         database = changes.pop("database")  # type: ignore[assignment]
         changes |= {"digest": hashlib.sha256(database).hexdigest(), "size": len(database)}
+    answers = changes.pop("answers", None)
+    if isinstance(answers, bytes):
+        changes |= {"answers_digest": hashlib.sha256(answers).hexdigest()}
     manifest = {**json.loads(old["manifest.json"]), **changes}
-    texts = [("manifest.json", json.dumps(manifest).encode()), ("run.sqlite", database)]
+    texts = [
+        ("manifest.json", json.dumps(manifest).encode()),
+        ("run.sqlite", database),
+        ("answers.json", answers if isinstance(answers, bytes) else old["answers.json"]),
+    ]
     return [(tarfile.TarInfo(name), text) for name, text in texts]
 
 
@@ -201,22 +208,28 @@ def test_a_run_is_not_taken_in_as_the_folder_of_kept_winners(packed: Path) -> No
 
 
 def test_members_that_leave_the_folder_are_refused(packed: Path) -> None:
-    manifest, database = forged(packed)
+    manifest, database, answers = forged(packed)
     for name in ("../evil", "/tmp/evil", "other"):
-        write(Path("bad.tar.gz"), [manifest, (tarfile.TarInfo(name), database[1])])
-        refused("not manifest.json and run.sqlite")
+        write(Path("bad.tar.gz"), [manifest, (tarfile.TarInfo(name), database[1]), answers])
+        refused("in place of run.sqlite")
+        write(Path("bad.tar.gz"), [manifest, database, (tarfile.TarInfo(name), answers[1])])
+        refused("in place of answers.json")
     link = tarfile.TarInfo("run.sqlite")
     link.type, link.linkname = tarfile.SYMTYPE, "/etc/passwd"
-    write(Path("bad.tar.gz"), [manifest, (link, b"")])
-    refused("not manifest.json and run.sqlite")
-    write(Path("bad.tar.gz"), [manifest, database, (tarfile.TarInfo("../evil"), b"x")])
+    write(Path("bad.tar.gz"), [manifest, (link, b""), answers])
+    refused("in place of run.sqlite")
+    write(Path("bad.tar.gz"), [manifest, database])
+    refused("nothing is in place of answers.json")
+    write(Path("bad.tar.gz"), [manifest, database, answers, (tarfile.TarInfo("../evil"), b"x")])
     refused("nothing else")
 
 
 def test_an_altered_database_is_refused(packed: Path) -> None:
-    manifest, (info, content) = forged(packed)
-    write(Path("bad.tar.gz"), [manifest, (info, content[:-1] + b"\x01")])
+    manifest, (info, content), answers = forged(packed)
+    write(Path("bad.tar.gz"), [manifest, (info, content[:-1] + b"\x01"), answers])
     refused("does not match its digest")
+    write(Path("bad.tar.gz"), [manifest, (info, content), (answers[0], b"{}")])
+    refused("answers.json does not match its digest")
     write(Path("bad.tar.gz"), forged(packed, revision=10**6))
     refused("not the one that its manifest.json describes")
 
@@ -241,7 +254,9 @@ def test_what_is_no_pack_is_refused(packed: Path) -> None:
     for content in (b"", b"plain text", gzip.compress(b"no tar"), packed.read_bytes()[:-2000]):
         Path("bad.tar.gz").write_bytes(content)
         refused("bad.tar.gz is no")
-    write(Path("bad.tar.gz"), forged(packed, format=2))
-    refused("has format 2")
+    write(Path("bad.tar.gz"), forged(packed, format=1))
+    refused("has format 1")
+    write(Path("bad.tar.gz"), forged(packed, answers=b'{"answers": [{"text": 7}], "leases": []}'))
+    refused("answers.json cannot be read")
     write(Path("bad.tar.gz"), forged(packed, digest=None, size="large"))
     refused("bad.tar.gz is not taken in")

@@ -1,0 +1,98 @@
+"""Show the next request that a run has for people and agents, and take it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from evo.cli._view import json_option, print_json, print_lines, run_argument
+
+if TYPE_CHECKING:
+    from evo.requests.board import Board, Entry
+
+NONE_OPEN = 1
+
+
+@click.command()
+@run_argument
+@click.argument("request", metavar="[REQUEST]", required=False)
+@click.option("--take", "name", metavar="NAME", help="Take it: nobody else is given it meanwhile.")
+@click.option(
+    "--lease",
+    "minutes",
+    metavar="MINUTES",
+    type=float,
+    default=60,
+    show_default=True,
+    help="For how long it is taken; an answer that comes later still counts if it is the first.",
+)
+@click.option("--drop", is_flag=True, help="Give REQUEST back that --take NAME has taken.")
+@click.option("--all", "everything", is_flag=True, help="List all requests instead.")
+@json_option
+def command(
+    run: str,
+    request: str | None,
+    name: str | None,
+    minutes: float,
+    drop: bool,
+    everything: bool,
+    as_json: bool,
+) -> None:
+    """Show the next open request of RUN, or the request called REQUEST.
+
+    A request is a prompt of an author "ask": answer it with kernelevo tell. Several may answer at
+    once: each takes requests under a name of its own. Who asks again under a name gets what it
+    has taken and not answered.
+
+    Exit code 0: here is a request, 1: none is to be had now, 2: the call is wrong.
+
+    Example: kernelevo ask softmax-h200 --take anna --json
+    """
+    from evo.requests.board import Board
+    from evo.runs import resolve
+
+    if drop and not (name and request):
+        raise click.UsageError("--drop needs REQUEST and --take NAME")
+    with Board(resolve(run)) as board:
+        if everything:
+            return _list(board, as_json)
+        if drop:
+            board.give_back(request or "", name or "")
+            click.echo(f"{request} is free again", err=True)
+            return None
+        return _show(board, _wanted(board, request, name, minutes), as_json)
+
+
+def _wanted(board: Board, request: str | None, name: str | None, minutes: float) -> Entry | None:
+    if name:
+        return board.take(name, minutes, request)
+    return board.find(request) if request else board.next()
+
+
+def _show(board: Board, entry: Entry | None, as_json: bool) -> None:
+    if as_json:
+        from evo.requests.wording import record
+
+        run = board.folder.name
+        print_json(record(run, entry) if entry else {"request": None, "why": board.standing()})
+    elif entry:
+        from evo.requests.wording import text
+
+        print_lines(text(board.folder.name, entry).splitlines())
+    else:
+        click.echo(board.standing(), err=True)
+    if entry is None:
+        raise click.exceptions.Exit(NONE_OPEN)
+
+
+def _list(board: Board, as_json: bool) -> None:
+    from evo.requests.wording import line, listed
+
+    entries = board.entries()
+    if as_json:
+        rows: list[dict[str, Any]] = [listed(entry) for entry in entries]
+        print_json({"run": board.folder.name, "requests": rows})
+        return
+    print_lines(map(line, entries))
+    click.echo(board.standing(), err=True)

@@ -1,0 +1,46 @@
+"""Answer a request of a run."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from evo.cli._view import run_argument
+
+
+@click.command()
+@run_argument
+@click.argument("request", metavar="REQUEST")
+@click.argument("file", metavar="FILE|-", type=click.Path(path_type=Path, allow_dash=True))
+@click.option(
+    "--by", "name", metavar="NAME", default="", help="Who answers: the name it took it under."
+)
+def command(run: str, request: str, file: Path, name: str) -> None:
+    """Answer REQUEST of RUN with the text in FILE (- is standard input).
+
+    The answer is read at once as the run will read it: one that cannot be is refused with the
+    reason, and the request stays as it was. What is taken in is on the disk when the command ends.
+
+    Example: kernelevo tell softmax-h200 3f9a1c07d2 answer.md --by anna
+    """
+    from evo.requests.board import Board
+    from evo.runs import in_use, resolve
+
+    folder = resolve(run)
+    with Board(folder) as board:
+        told = board.tell(request, _read(file), name)
+        click.echo(f"took in the answer to {told.request}; {board.standing()}")
+    if not in_use(folder):
+        click.echo(
+            f"the run is not going on here: kernelevo run {folder.name} --until-waiting", err=True
+        )
+
+
+def _read(file: Path) -> str:
+    try:
+        if str(file) == "-":
+            return click.get_text_stream("stdin").read()
+        return file.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise click.UsageError(f"{file} cannot be read as text: {error}") from error
