@@ -40,6 +40,8 @@ class Program:
     """A worker program of ours and what it needs in its jail.
 
     ``bounds_memory``: its address space is limited. ``writable`` are device nodes it may write to.
+    The program is seen as ``inside``; ``command`` starts it where it does not start itself, and
+    ``start_s`` is what it needs for its own start, before any candidate's.
     """
 
     path: Path
@@ -49,6 +51,9 @@ class Program:
     bounds_memory: bool = True
     writable: tuple[str, ...] = ()
     flush_bytes: int = 0
+    inside: str = "/worker"
+    command: tuple[str, ...] = ()
+    start_s: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,7 +178,7 @@ def build(name: str, sources: Sequence[str], command: Sequence[str], cache: Path
         digest.update((WORKER_SOURCES / source).read_bytes())
     target = cache / "workers" / f"{name}-{digest.hexdigest()[:24]}"
     if not target.exists():
-        with _only_one(target.with_suffix(".lock")):
+        with only_one(target.with_suffix(".lock")):
             if not target.exists():
                 _compile(WORKER_SOURCES / sources[0], command, target)
     return target
@@ -189,7 +194,7 @@ def _compile(source: Path, command: Sequence[str], target: Path) -> None:
         part.chmod(0o755)
 
 
-class _only_one:  # noqa: N801 - a context manager reads as a verb
+class only_one:  # noqa: N801 - a context manager reads as a verb
     """Hold a lock file; another process that wants to build the same waits."""
 
     def __init__(self, path: Path) -> None:

@@ -145,7 +145,7 @@ def _environment(launch: Launch) -> dict[str, str]:
 
 def _enter(launch: Launch, info_fd: int) -> list[str]:
     program = launch.program
-    own = (Mount(program.path, "/worker"), Mount(launch.candidate.resolve(), "/kernel.so"))
+    own = (Mount(program.path, program.inside), Mount(launch.candidate.resolve(), "/kernel.so"))
     null = Mount(Path("/dev/null"), device=True)
     proc = program.proc and isolation.proc_mountable()
     jail = Jail((*program.mounts, null, *own), _environment(launch), proc=proc)
@@ -166,7 +166,8 @@ def _arguments(launch: Launch, control: int, inside: bool) -> list[str]:
     pairs += [("--write", path) for path in program.writable]
     readable = ["/"] if inside else [kernel, *(mount.inside for mount in program.mounts)]
     pairs += [("--read", path) for path in readable]
-    return ["/worker" if inside else str(program.path), *(word for pair in pairs for word in pair)]
+    command = program.command or (program.inside if inside else str(program.path),)
+    return [*command, *(word for pair in pairs for word in pair)]
 
 
 def _child(info: int, output: int) -> int:

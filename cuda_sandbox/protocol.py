@@ -8,7 +8,8 @@ from enum import IntEnum, IntFlag
 
 _REQUEST = struct.Struct("=4I3Q2I64s16x")
 _REPLY = struct.Struct("=2IiIqq224s")
-REPLY_BYTES = _REPLY.size
+REQUEST_BYTES, REPLY_BYTES = _REQUEST.size, _REPLY.size
+PAYLOAD_BYTES = 224
 
 
 class Op(IntEnum):
@@ -19,6 +20,8 @@ class Op(IntEnum):
     RUN = 3
     RUN_EMPTY = 4
     SETTLE = 5
+    FACTS = 6  # a Python worker's alone: what it found when it was started
+    TRACE = 7  # and: one call that is watched, and what ran in it
 
 
 class Flag(IntFlag):
@@ -37,14 +40,19 @@ class Kind(IntEnum):
     TIMES = 3
     FAILED = 4
     CRASHED = 5
+    TEXT = 6  # a part of a text; ``a`` is how many bytes are still to come
 
 
 class Failure(IntEnum):
-    """Why a request failed."""
+    """Why a request failed. A Python worker alone knows those after the third."""
 
     LAUNCH_ERROR = 1
     FAULT = 2
     BAD_OBJECT = 3
+    WRONG_OUTPUT = 4
+    FORBIDDEN = 5
+    NOT_CAPTURED = 6
+    NOT_BUILT = 7
 
 
 class Layer(IntFlag):
@@ -79,6 +87,12 @@ class Request:
             self.op, serial, self.index, self.flags, *sizes, self.calls, 0, self.handle
         )
 
+    @classmethod
+    def unpack(cls, frame: bytes) -> tuple[Request, int]:
+        """The request in a frame, and its serial number: for a worker written in Python."""
+        op, serial, index, flags, *sizes, calls, _, handle = _REQUEST.unpack(frame)
+        return cls(Op(op), index, Flag(flags), *sizes, calls, handle), serial
+
 
 @dataclass(frozen=True, slots=True)
 class Reply:
@@ -86,11 +100,16 @@ class Reply:
 
     kind: int
     serial: int
-    code: int
-    count: int
-    a: int
-    b: int
-    payload: bytes
+    code: int = 0
+    count: int = 0
+    a: int = 0
+    b: int = 0
+    payload: bytes = b""
+
+    def pack(self) -> bytes:
+        """The frame: for a worker written in Python. A longer payload is cut."""
+        numbers = (self.kind, self.serial, self.code, self.count, self.a, self.b)
+        return _REPLY.pack(*numbers, self.payload)
 
     @classmethod
     def unpack(cls, frame: bytes) -> Reply:

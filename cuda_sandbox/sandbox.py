@@ -11,9 +11,10 @@ import socket
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Protocol
 
 from cuda_sandbox import wording
-from cuda_sandbox.backend import Backend
+from cuda_sandbox.backend import Program
 from cuda_sandbox.buffers import Buffers
 from cuda_sandbox.cache import cache_dir as default_cache
 from cuda_sandbox.process import Launch, Process, SandboxError, start
@@ -26,6 +27,13 @@ MOST_WORKSPACE_BYTES = 16 << 30
 _GUARDS_BYTES = 4 << 20  # address space that a worker spends around each tensor
 _MOST_CALLS = 1_000_000
 _SETTLE_S = 2.0  # what launch leaves running elsewhere may take this long
+
+
+class Host(Protocol):
+    """What knows the worker program of a language: its backend, or who stands for one."""
+
+    def program(self, device: str, cache: Path) -> Program:
+        """The worker for a device, built into the cache if it is not there yet."""
 
 
 class Worker:
@@ -43,7 +51,7 @@ class Worker:
 
     def __init__(
         self,
-        backend: Backend,
+        backend: Host,
         object_path: Path,
         buffers: Buffers,
         *,
@@ -69,7 +77,8 @@ class Worker:
             guards = _GUARDS_BYTES * (len(self._buffers.tensors) + 1)
             room = self._buffers.nbytes + guards + self._most_workspace
             self._process = start(Launch(self._program, self._object, self._cpus, room))
-            ready = self._receive(time.monotonic() + self._deadline_s, "its start")
+            start_s = self._program.start_s + self._deadline_s
+            ready = self._receive(time.monotonic() + start_s, "its start")
             self._accept(ready)
         except BaseException:
             self.close()

@@ -13,6 +13,10 @@ _STATUS: dict[int, Status] = {
     Failure.LAUNCH_ERROR: Status.LAUNCH_ERROR,
     Failure.FAULT: Status.CRASHED,
     Failure.BAD_OBJECT: Status.REJECTED,
+    Failure.WRONG_OUTPUT: Status.INCORRECT,
+    Failure.FORBIDDEN: Status.HACK,
+    Failure.NOT_CAPTURED: Status.LAUNCH_ERROR,
+    Failure.NOT_BUILT: Status.REJECTED,
 }
 
 

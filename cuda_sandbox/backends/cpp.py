@@ -27,6 +27,7 @@ WORKER = (
     "candidate.hpp",
     "crash.hpp",
     "jail.hpp",
+    "mapping.hpp",
     "protocol.hpp",
     "seccomp.hpp",
 )

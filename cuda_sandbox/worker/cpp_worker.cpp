@@ -2,37 +2,23 @@
 
 #include <stdint.h>
 #include <string.h>
-#include <sys/mman.h>
 
 #include <chrono>
 #include <vector>
 
 #include "candidate.hpp"
+#include "mapping.hpp"
 
 using namespace kernelevo;
 
 namespace {
 
-constexpr size_t GUARD = 1 << 20;  // address space without access on both sides of every tensor
-
 std::vector<void*> arguments;
 std::vector<unsigned char> evicted;
 
-// Maps one tensor between guards. The judge lays it out so that it ends at the mapping's end.
 void map_buffer(const Request& request, int descriptor) {
-    size_t whole = GUARD + request.span + GUARD;
-    auto* base = static_cast<char*>(
-        mmap(nullptr, whole, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0));
-    if (base == MAP_FAILED) fail(FAULT, "no address space left for the tensors");
-    int access = request.flags & WRITABLE ? PROT_READ | PROT_WRITE : PROT_READ;
-    int kind = MAP_SHARED | MAP_FIXED | MAP_POPULATE;
-    if (mmap(base + GUARD, request.span, access, kind, descriptor, 0) == MAP_FAILED)
-        fail(FAULT, "a tensor could not be mapped");
-    close(descriptor);
-    auto low = reinterpret_cast<uintptr_t>(base);
-    regions.push_back({request.index, low, low + whole, low + GUARD + request.offset});
     if (arguments.size() <= request.index) arguments.resize(request.index + 1);
-    arguments[request.index] = base + GUARD + request.offset;
+    arguments[request.index] = map_tensor(request, descriptor);
 }
 
 // Writes through a buffer larger than the caches.

@@ -1,5 +1,6 @@
 // Frames between the judge's side and a worker: fixed size, one per packet of a socket pair.
-// The same layout is in cuda_sandbox/protocol.py. What a worker says is evidence, never truth.
+// The same layout is in cuda_sandbox/protocol.py, which knows further codes of workers in Python.
+// What a worker says is evidence, never truth.
 #pragma once
 
 #include <stddef.h>
