@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from google.genai import errors, types
 
 _USUAL_KEYS = ("GEMINI_API_KEY", "GOOGLE_API_KEY")
+_VERSION = "v1beta"  # has every model and option; the library's default differs between releases
 _LEVELS = ("minimal", "low", "medium", "high")
 _CUT = frozenset({"MAX_TOKENS", "CONTINUATION"})
 # an accident of the server and no verdict on the request: what text there is counts
@@ -138,7 +139,9 @@ class Gemini:
 
             self._connections = _wire.client()
             http = types.HttpOptions(
-                base_url=self._options.base_url, httpx_async_client=self._connections
+                base_url=self._options.base_url,
+                api_version=_VERSION,
+                httpx_async_client=self._connections,
             )
             secret = self._key.secret() if self._key else "none"
             self._client = genai.Client(vertexai=False, api_key=secret, http_options=http)

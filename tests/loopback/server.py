@@ -149,7 +149,7 @@ class Loopback:
         if method == "GET":
             await self._models(exchange, path, headers)
         elif api is None:
-            await exchange.refuse(404, "no such path", "not_found")
+            await exchange.refuse(404, f"no such path: {path}", "not_found")
         else:
             await self._answer(exchange, exchange.wire.asked(path, headers, json.loads(body)))
 
