@@ -31,10 +31,10 @@ class Options:
     def __post_init__(self) -> None:
         for name in ("model", "base_url", "key_env"):
             _demand(getattr(self, name) is None or isinstance(getattr(self, name), str), name)
-        _demand(isinstance(self.max_output_tokens, int), "max_output_tokens")
-        _demand(self.max_output_tokens > 0, "max_output_tokens")
+        most, heat = self.max_output_tokens, self.temperature
+        _demand(isinstance(most, int) and most > 0, "max_output_tokens")
         _demand(isinstance(self.structured, bool), "structured")
-        _demand(self.temperature is None or 0 <= self.temperature <= 2, "temperature")
+        _demand(heat is None or (isinstance(heat, int | float) and 0 <= heat <= 2), "temperature")
         if self.base_url is not None:
             _check_url(self.base_url)
 

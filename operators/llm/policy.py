@@ -36,7 +36,7 @@ from operators.llm import (
 )
 from operators.llm.estimate import about, at_most
 from operators.llm.gate import LONGEST_S, Gate, Passage, backoff
-from operators.llm.pace import Pace
+from operators.llm.pace import Admission, Pace
 
 
 class Then(StrEnum):
@@ -195,13 +195,9 @@ class Line:
         """One try, as soon as gate and pace allow it; None: try again."""
         async with self._gate.passage() as passage:
             admission = await self._pace.admit(about(prompt) + self.model.max_output_tokens)
-            if passage.overtaken:
-                admission.withdrawn()
-                return None
-            booking = await books.book(prompt, self.model, at_most(prompt, self.model))
+            booking = await self._book(prompt, books, admission, passage)
             if booking is None:
-                admission.withdrawn()
-                raise Refused(Trouble(Kind.BUDGET, "what it may cost at most is not there"))
+                return None
             try:
                 reply = await self._attempt(prompt, booking)
             except Trouble as trouble:
@@ -217,6 +213,24 @@ class Line:
         if then is Then.AGAIN:  # where it waits, the gate does
             await asyncio.sleep(backoff(tried.again, self._rng))
         return None
+
+    async def _book(
+        self, prompt: Prompt, books: Books, admission: Admission, passage: Passage
+    ) -> Booking | None:
+        """The attempt's entry in the books, which may wait; None if the gate was shut meanwhile."""
+        booking = None
+        try:
+            if not passage.overtaken:
+                booking = await books.book(prompt, self.model, at_most(prompt, self.model))
+                if booking is None:
+                    raise Refused(Trouble(Kind.BUDGET, "what it may cost at most is not there"))
+            if booking is not None and passage.overtaken:
+                booking.free()
+                booking = None
+        finally:
+            if booking is None:
+                admission.withdrawn()
+        return booking
 
     async def _attempt(self, prompt: Prompt, booking: Booking) -> Reply:
         """One request and its entry in the books. Raises Trouble."""
