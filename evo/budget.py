@@ -1,11 +1,18 @@
-"""What a run may use: generations, evaluations, hours, tokens, dollars; the first spent ends it."""
+"""What a run may use, by generations, evaluations, hours, calls, tokens and dollars.
+
+Whichever is spent first ends the run.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import asyncio
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 
 from evo.config import Budget as Limits
 from evo.records import Spent
+from operators.llm import Usage
 
 
 class Budget:
@@ -21,11 +28,17 @@ class Budget:
         self._spent = spent
         self._clock = clock
         self._under_way = 0
+        self._reserved: list[tuple[str, Usage]] = []
+        self._settled = asyncio.Event()
+        self._short = ""
 
     def used(self) -> Spent:
         """What has been used so far."""
-        spent = self._spent
-        return Spent(spent.evaluations, self._clock(), spent.tokens, spent.dollars)
+        return replace(self._spent, seconds=self._clock())
+
+    def in_flight(self) -> Mapping[str, int]:
+        """How many calls are under way to each model."""
+        return Counter(model for model, _ in self._reserved)
 
     def exhausted(self) -> str | None:
         """Which limit is reached, in words; None while there is something left."""
@@ -33,6 +46,7 @@ class Budget:
         reached = {
             "evaluations": (limits.evaluations, used.evaluations),
             "hours": (limits.hours, used.seconds / 3600),
+            "calls": (limits.calls, used.calls),
             "tokens": (limits.tokens, used.tokens),
             "dollars": (limits.dollars, used.dollars),
         }
@@ -40,14 +54,14 @@ class Budget:
             # a free author on a budget of 0 dollars goes on: nothing is being spent
             if limit is not None and use >= limit and (limit > 0 or use > 0):
                 return f"the budget of {limit:g} {name} is spent"
-        return None
+        return self._short or None
 
     def allows_generation(self, number: int) -> bool:
         """Whether an island may begin generation ``number``; the first, 0, holds the ports."""
         limit = self.limits.generations
         return (limit is None or number <= limit) and self.exhausted() is None
 
-    def grant_call(self) -> bool:
+    def grant_answer(self) -> bool:
         """Whether an author may be asked; not if nothing that it wrote could be judged."""
         return self._answer(self.exhausted() is None and self._room())
 
@@ -60,21 +74,55 @@ class Budget:
     def evaluated(self, committed: bool) -> None:
         """A granted evaluation has ended; ``committed`` if it brought a verdict."""
         self._under_way -= 1
-        self._add(evaluations=int(committed))
+        self._spent = replace(self._spent, evaluations=self._spent.evaluations + int(committed))
 
-    def called(self, tokens: int, dollars: float) -> None:
-        """A call to an author has been paid for."""
-        self._add(tokens=tokens, dollars=dollars)
+    async def reserve(self, estimate: Usage, model: str) -> bool:
+        """Set ``estimate`` aside for a call, the most that it may cost; whether there is as much.
+
+        Estimates are many times what calls cost in the end. So where only what is set aside for
+        others stands in the way, it waits until they have ended.
+        """
+        while self.exhausted() is None and not self._lacks(estimate, ()):
+            if not self._lacks(estimate, [held for _, held in self._reserved]):
+                self._reserved.append((model, estimate))
+                return True
+            await self._settled.wait()
+        self._short = self._short or self._lacks(estimate, ())
+        return self._answer(granted=False)
+
+    def settle(self, estimate: Usage, model: str, usage: Usage | None) -> None:
+        """A call has ended that ``estimate`` was set aside for; ``usage`` None: it was free."""
+        self._reserved.remove((model, estimate))
+        if usage is not None:
+            was = self._spent
+            self._spent = replace(
+                was,
+                calls=was.calls + 1,
+                tokens=was.tokens + usage.tokens,
+                dollars=was.dollars + usage.dollars,
+            )
+        self._settled.set()
+        self._settled = asyncio.Event()
+
+    def _lacks(self, estimate: Usage, reserved: Sequence[Usage]) -> str:
+        """What is not there for a call beside those ``reserved``, in words; empty if all is."""
+        limits, used = self.limits, self._spent
+        tokens = used.tokens + sum(one.tokens for one in reserved)
+        dollars = used.dollars + sum(one.dollars for one in reserved)
+        needs = {
+            "calls": (limits.calls, used.calls + len(reserved), 1),
+            "tokens": (limits.tokens, tokens, estimate.tokens),
+            "dollars": (limits.dollars, dollars, estimate.dollars),
+        }
+        for name, (limit, use, need) in needs.items():
+            if limit is not None and use + need > limit:
+                left = f"{max(0, limit - use):.6g} of {limit:g} {name} are left"
+                return f"{left}, and a call may need {need:.6g}"
+        return ""
 
     def _room(self) -> bool:
         limit = self.limits.evaluations
         return limit is None or self._spent.evaluations + self._under_way < limit
-
-    def _add(self, evaluations: int = 0, tokens: int = 0, dollars: float = 0.0) -> None:
-        was = self._spent
-        self._spent = Spent(
-            was.evaluations + evaluations, was.seconds, was.tokens + tokens, was.dollars + dollars
-        )
 
     def _answer(self, granted: bool) -> bool:
         self.refusals += not granted

@@ -185,6 +185,7 @@ class Budget(Section):
     generations: Count | None = Field(default=5, ge=0)
     evaluations: Count | None = Field(default=500, ge=1)
     hours: float | None = Field(default=2.0, gt=0)
+    calls: Count | None = Field(default=None, ge=0)
     tokens: Count | None = Field(default=7_000_000, ge=0)
     dollars: float | None = Field(default=50.0, ge=0)
 

@@ -13,11 +13,13 @@ from evo.docket import Docket
 from evo.executor import Executor
 from evo.individual import Individual
 from evo.island import Island
+from evo.ledger import Ledger
 from evo.memory import Memory
 from evo.recorder import Recorder
 from evo.records import State
 from evo.requests.postbox import Postbox
 from evo.studio import Staff, Studio
+from evo.switchboard import Script, Switchboard
 from evo.timeline import Timeline
 from evo.toolbox import build
 from evo.waiting import Waiting
@@ -47,16 +49,22 @@ class Engine:
         executor: Executor,
         recorder: Recorder,
         watch: Watch,
+        script: Script | None = None,
     ) -> None:
         self.waiting = Waiting()
         self.postbox = Postbox(recorder.path.parent, self.waiting)
+        Ledger(recorder).write_off()
         self.budget = Budget(config.budget, recorder.spent(), recorder.elapsed)
         self._recorder = recorder
         self._watch = watch
         self._docket = Docket(executor, recorder, self.budget, self.waiting)
         self._hardware = executor.hardware
+        self._models = staff.models
+        self.switchboard = Switchboard(
+            recorder, self.budget, watch, self.postbox, self.waiting, script
+        )
         memory = Memory(recorder)
-        studio = Studio(brief, staff, recorder, memory, self.budget)
+        studio = Studio(brief, staff, recorder, memory, self.switchboard)
         self.world = World(
             config,
             brief.header,
@@ -71,6 +79,7 @@ class Engine:
 
     async def run(self) -> Outcome:
         """Evolve all islands, then certify. Raises what an author or a machine's failure raises."""
+        await self.switchboard.check(self._models)
         await self._recall_champion()
         islands = [Island(n, self.world) for n in range(self.world.config.population.islands)]
         try:

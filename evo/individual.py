@@ -22,8 +22,10 @@ class Fitness(base.Fitness):  # type: ignore[misc]  # deap carries no types
 class Birth:
     """Where an individual came from. ``operator`` is a file name under operators/variation/.
 
-    ``parents`` are ids (none for a port). ``author`` is who wrote the source. ``note`` says in a
-    line what an operator without an idea did, such as ``TILE 64 -> 128``.
+    ``parents`` are ids (none for a port). ``author`` is who wrote the source, ``model`` the name of
+    the model that did, if any. ``note`` says in a line what an operator without an idea did, such
+    as ``TILE 64 -> 128``. ``base`` is the kernel that the step began with, which what came of it is
+    measured by: of a repair not the parent, which failed, but that one's base.
     """
 
     island: int
@@ -33,6 +35,8 @@ class Birth:
     parents: tuple[str, ...]
     idea: Idea | None
     note: str = ""
+    model: str = ""
+    base: str = ""
 
 
 @dataclass(slots=True, eq=False)

@@ -33,6 +33,16 @@ class Brood:
     born: list[Individual] = field(default_factory=list)
 
 
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """Where a child comes from: see `evo.individual.Birth`."""
+
+    operator: str
+    slot: str
+    parents: tuple[str, ...]
+    base: str
+
+
 class Island:
     """A population with a loop of its own; it shares judges and authors, and waits for no other."""
 
@@ -162,23 +172,28 @@ class Island:
     async def _raise(self, brood: Brood, step: Step, child: Child) -> Specimen | None:
         """A child is born, judged, and mended if it failed, each attempt being an individual.
 
-        The last of them as its operator may see it, if it was accepted.
+        The last of them as its operator may see it (without ancestry), if it was accepted.
         """
-        slot = str(step.slot + child.seat)
+        slot, base = str(step.slot + child.seat), "".join(step.parents[:1])
         if child.tuned:
-            individual = await self._birth(brood, TUNING, slot, (child.tuned,), child)
+            origin = Origin(TUNING, slot, (child.tuned,), base)
         else:
-            individual = await self._birth(brood, step.operator, slot, step.parents, child)
+            origin = Origin(step.operator, slot, step.parents, base)
+        individual = await self._birth(brood, origin, child)
         # nobody is asked to mend a value that did not fit: there are others
         repairs = 0 if child.author == TUNING else self._world.config.variation.repairs
         for attempt in range(1, repairs + 1):
-            mended = await self._mend(brood, individual, f"{slot}r{attempt}")
+            mended = await self._mend(brood, individual, f"{slot}r{attempt}", base)
             if mended is None:
                 break
             individual = mended
-        return self._world.memory.specimen(individual) if individual.fitness.valid else None
+        if individual.evaluation is None or not individual.fitness.valid:
+            return None
+        return Specimen(individual.id, individual.kernel, individual.evaluation)
 
-    async def _mend(self, brood: Brood, failed: Individual, slot: str) -> Individual | None:
+    async def _mend(
+        self, brood: Brood, failed: Individual, slot: str, base: str
+    ) -> Individual | None:
         if failed.evaluation is None or failed.evaluation.status in BEYOND_REPAIR:
             return None
         children: list[Child] = []
@@ -190,15 +205,23 @@ class Island:
         await variation.operator("repair").vary(self._world.toolbox, order, take)
         if not children:
             return None
-        return await self._birth(brood, "repair", slot, (failed.id,), children[0])
+        origin = Origin("repair", slot, (failed.id,), base)
+        return await self._birth(brood, origin, children[0])
 
-    async def _birth(
-        self, brood: Brood, operator: str, slot: str, parents: tuple[str, ...], child: Child
-    ) -> Individual:
+    async def _birth(self, brood: Brood, origin: Origin, child: Child) -> Individual:
         """The individual with its verdict; recorded, unless an interrupted sitting did so."""
-        island, number = brood.generation.island, brood.generation.number
-        identity = f"{island}-{number}-{slot}"
-        birth = Birth(island, number, operator, child.author, parents, child.idea, child.note)
+        place = (brood.generation.island, brood.generation.number)
+        identity = "-".join(map(str, (*place, origin.slot)))
+        birth = Birth(
+            *place,
+            origin.operator,
+            child.author,
+            origin.parents,
+            child.idea,
+            child.note,
+            child.model,
+            origin.base,
+        )
         digest = child.kernel.digest(self._world.header)
         individual = Individual(identity, child.kernel, digest, birth)
         if not self._world.recorder.has(identity):

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from typing import Any
 
+from evo.credit import Credits
 from evo.individual import Individual
 from evo.store import Store, unpacked
-from operators.author import Specimen, Tried
+from operators.author import Credit, Specimen, Tried
 from operators.idea import Category, Idea
 
 LIMIT = 64  # ideas that an author is told of
@@ -22,23 +23,31 @@ with recursive line (seq, depth) as (
     union all
     select p.parent, depth + 1 from line join parents p on p.child = line.seq and p.place = 0
 )
-select d.text, d.category, d.author from line join individuals i on i.seq = line.seq
+select d.text, d.category, d.author, d.model from line join individuals i on i.seq = line.seq
     join ideas d on d.id = i.idea order by depth desc
 """
 _TRIED = """
-select d.text, d.category, d.author, i.island, i.generation, e.status, e.speedup, f.speedup,
-       case when e.status in ('ok', 'hack') then null else e.record end
+select d.text, d.category, d.author, d.model, i.island, i.generation, e.status, e.speedup,
+       f.speedup, case when e.status in ('ok', 'hack') then null else e.record end
 from individuals i join ideas d on d.id = i.idea join kernels k on k.id = i.kernel
      join evaluations e on e.seq = (
          select max(seq) from evaluations where digest = k.digest and purpose = 'search')
-     left join parents p on p.child = i.seq and p.place = 0
-     left join individuals m on m.seq = p.parent left join kernels l on l.id = m.kernel
+     left join individuals m on m.seq = i.base left join kernels l on l.id = m.kernel
      left join evaluations f on f.seq = (
          select max(seq) from evaluations where digest = l.digest and purpose = 'search')
 """
 _HERE = """
-where i.seq in (select child from parents where parent =
-    (select seq from individuals where id = :parent)) order by i.generation desc, i.id limit :limit
+where i.base = (select seq from individuals where id = :parent)
+order by i.generation desc, i.id limit :limit
+"""
+_BEHIND = """
+where i.seq in (
+    with recursive line (seq) as (
+        select seq from individuals where id = :parent
+        union all
+        select p.parent from line join parents p on p.child = line.seq and p.place = 0
+    ) select seq from line
+) and i.base is not null order by i.seq desc limit :limit
 """
 _ON_ISLAND = """
 where i.island = :island and i.generation <= :generation
@@ -59,6 +68,7 @@ class Memory:
 
     def __init__(self, store: Store) -> None:
         self._store = store
+        self._credits = Credits(store)
         self._latest: dict[tuple[int, ...], list[Tried]] = {}
 
     def specimen(self, individual: Individual) -> Specimen:
@@ -68,21 +78,29 @@ class Memory:
         ancestry = tuple(_idea(row) for row in rows)
         return Specimen(individual.id, individual.kernel, individual.evaluation, ancestry)
 
+    def credit(self, horizon: tuple[int, ...]) -> Mapping[str, Credit]:
+        """What each model has brought, by its name."""
+        return self._credits.within(horizon)
+
     def known(self, digest: str, horizon: tuple[int, ...]) -> bool:
         """Whether a kernel of this digest was born within the horizon."""
         rows = self._store.rows(_KNOWN, (digest,))
         return any(generation <= horizon[island] for island, generation in rows)
 
     def tried(self, parent: str, horizon: tuple[int, ...]) -> tuple[Tried, ...]:
-        """Ideas tried on ``parent``, then the latest of elsewhere, each with its best outcome."""
+        """Ideas tried on ``parent``, those behind it, then the latest of elsewhere.
+
+        Each comes once, with its best outcome.
+        """
         values = {"parent": parent, "limit": LIMIT}
         here = [
-            row for row in self._store.rows(_TRIED + _HERE, values) if row[4] <= horizon[row[3]]
+            row for row in self._store.rows(_TRIED + _HERE, values) if row[5] <= horizon[row[4]]
         ]
-        told = _digested(here, here=True)
-        texts = {attempt.idea.text for attempt in told}
-        others = [one for one in self._elsewhere(horizon) if one.idea.text not in texts]
-        return tuple((told + others)[:LIMIT])
+        behind = self._store.rows(_TRIED + _BEHIND, values)
+        told = {attempt.idea.text: attempt for attempt in _digested(here, here=True)}
+        for attempt in (*_digested(behind, here=False), *self._elsewhere(horizon)):
+            told.setdefault(attempt.idea.text, attempt)
+        return tuple(told.values())[:LIMIT]
 
     def _elsewhere(self, horizon: tuple[int, ...]) -> list[Tried]:
         """The latest of all islands: the same for all parents of a generation, so read once."""
@@ -108,7 +126,7 @@ def _digested(rows: Iterable[tuple[Any, ...]], here: bool) -> list[Tried]:
 
 
 def _attempt(row: tuple[Any, ...], here: bool) -> Tried:
-    status, speedup, before, record = row[5:]
+    status, speedup, before, record = row[6:]
     gain = speedup / before if speedup and before else None
     outcome = status  # alone for a cheat, who is not told how it was found out
     if record is not None and (reason := _reason(record)):
@@ -122,9 +140,9 @@ def _reason(record: bytes) -> str:
 
 
 def _idea(row: tuple[Any, ...]) -> Idea:
-    return _idea_of(*row[:3])
+    return _idea_of(*row[:4])
 
 
 @lru_cache(maxsize=4096)
-def _idea_of(text: str, category: str, author: str) -> Idea:
-    return Idea(text, Category(category), author)
+def _idea_of(text: str, category: str, author: str, model: str) -> Idea:
+    return Idea(text, Category(category), author, model)

@@ -2,16 +2,10 @@
 
 from __future__ import annotations
 
-import asyncio
-import hashlib
 import json
-import sqlite3
-import time
 import zlib
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import fields, replace
-from operator import attrgetter
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Self
 
@@ -19,28 +13,15 @@ from cuda_sandbox.kernel import Kernel
 from evo import schema
 from evo.codec import encode
 from evo.individual import Individual, worth
-from evo.records import Call, Generation, RunInfo, Step
-from evo.store import FILE, Store, generation_of
+from evo.records import Answer, Generation, Proposal, RunInfo, Step
+from evo.store import FILE, generation_of
+from evo.writer import Writer
 from fitness.evaluation import Evaluation
 from operators.idea import Idea
-from operators.llm import Usage
-
-_SEQUENCED = ("individuals", "evaluations", "calls", "migrations", "generations", "events")
-
-FREE = Usage()
-_USAGE = attrgetter(*(field.name for field in fields(Usage)))  # astuple copies, and is slow
 
 
-class Recorder(Store):
-    """The one writer of a run. ``seq`` numbers everything written; ``at`` is running time in s."""
-
-    def __init__(self, path: Path, connection: sqlite3.Connection) -> None:
-        super().__init__(path, connection)
-        latest = " union all ".join(f"select max(seq) as seq from {name}" for name in _SEQUENCED)
-        (seq,) = connection.execute(f"select max(seq) from ({latest})").fetchone()
-        self._seq: int = seq or 0
-        self._commit_due = False
-        self._began = time.monotonic() - self.seconds()
+class Recorder(Writer):
+    """Records what happens in the search."""
 
     @classmethod
     def create(cls, path: Path, info: RunInfo) -> Self:
@@ -51,86 +32,76 @@ class Recorder(Store):
         recorder.set_info(info)
         return recorder
 
-    @classmethod
-    def open(cls, path: Path) -> Self:
-        """The run in ``path``, to go on with it; raises StoreError."""
-        file = path / FILE if path.is_dir() else path
-        return cls(file, schema.connect(file, write=True))
-
-    def close(self) -> None:
-        """Commit, leave one plain file behind, and close it."""
-        self._commit()
-        schema.settle(self._db)
-        super().close()
-
-    @property
-    def event(self) -> int:
-        """The number of the last thing written."""
-        return self._seq
-
-    def elapsed(self) -> float:
-        """Seconds of running time, over all sittings, until now."""
-        return time.monotonic() - self._began
-
     def set_info(self, info: RunInfo) -> None:
         """Replace what the run says of itself (``best`` is kept apart: see ``set_best``)."""
-        with self._transaction():
+        with self.transaction():
             self._set("info", encode(replace(info, best=None)))
             if info.best is not None:
                 self._set("best", info.best)
 
     def set_best(self, identity: str, **detail: Any) -> None:
         """Record that an individual has become the fastest."""
-        with self._transaction():
+        with self.transaction():
             self._set("best", identity)
             self._event("best", identity, detail)
 
     def forget_best(self) -> None:
         """Record that no individual is the fastest: the one that was has been demoted."""
-        with self._transaction():
+        with self.transaction():
             self._db.execute("delete from meta where key = 'best'")
 
     def add_event(self, kind: str, subject: str = "", **detail: Any) -> None:
         """Record something that happened; ``detail`` holds JSON values."""
-        with self._transaction():
+        with self.transaction():
             self._event(kind, subject, detail)
 
     def add_individual(self, individual: Individual) -> None:
         """Record a birth. Its parents must be there; its evaluation is recorded on its own."""
         birth = individual.birth
-        with self._transaction():
-            seq = self._next()
+        with self.transaction():
+            seq = self.next()
             kernel = self._kernel(individual.digest, individual.kernel)
             place = (birth.island, birth.generation, birth.operator, birth.author)
             row = (seq, self.elapsed(), individual.id, kernel, *place)
-            self._insert("individuals", (*row, self._idea(birth.idea), birth.note))
+            idea = self._idea(birth.idea)
+            base = self._seq_of(individual.id, birth.base) if birth.base else None
+            self.insert("individuals", (*row, idea, birth.note, birth.model, base))
             for index, parent in enumerate(birth.parents):
-                query = "insert into parents select ?, ?, seq from individuals where id = ?"
-                if self._db.execute(query, (seq, index, parent)).rowcount != 1:
-                    raise ValueError(f"{individual.id} names a parent {parent} that does not exist")
+                self.insert("parents", (seq, index, self._seq_of(individual.id, parent)))
+
+    def _seq_of(self, child: str, parent: str) -> int:
+        row = self._db.execute("select seq from individuals where id = ?", (parent,)).fetchone()
+        if row is None:
+            raise ValueError(f"{child} names a parent {parent} that does not exist")
+        return int(row[0])
 
     def add_evaluation(
         self, digest: str, hardware: str, purpose: str, evaluation: Evaluation
     ) -> None:
         """Record a verdict; one on the same kernel, hardware and purpose is replaced."""
         record = _packed(encode(evaluation))
-        with self._transaction():
-            row = (self._next(), self.elapsed(), digest, hardware, purpose, evaluation.status)
+        with self.transaction():
+            row = (self.next(), self.elapsed(), digest, hardware, purpose, evaluation.status)
             query = "insert or replace into evaluations values (?, ?, ?, ?, ?, ?, ?, ?)"
             self._db.execute(query, (*row, worth(evaluation, self.baseline), record))
 
-    def add_call(self, call: Call) -> None:
-        """Record an author's reply, before it is used."""
-        with self._transaction():
-            prompt, reply = (
-                json.dumps([self._blob(part) for part in parts])
-                for parts in (call.prompt, call.reply)
+    def add_answer(self, answer: Answer) -> None:
+        """Record an author's answer, before it is used."""
+        with self.transaction():
+            request, reply = (
+                json.dumps([self.blob(part) for part in parts])
+                for parts in (answer.request, answer.reply)
             )
-            texts = (call.author, call.model, call.state, prompt, reply)
-            usage = _USAGE(call.usage)
-            self._insert("calls", (call.key, self._next(), self.elapsed(), *texts, *usage))
-        if call.usage != FREE:
-            self._commit()  # it has been paid for
+            row = (answer.key, self.next(), self.elapsed(), answer.author, request, reply)
+            self.insert("answers", row)
+
+    def add_proposals(self, proposals: Sequence[Proposal]) -> None:
+        """Record ideas as they were had."""
+        with self.transaction():
+            for one in proposals:
+                what = (one.key, one.place, self._idea(one.idea), one.parent)
+                place = (one.island, one.generation)
+                self.insert("proposals", (self.next(), self.elapsed(), *place, *what))
 
     def has(self, identity: str) -> bool:
         """Whether an individual of that id was born."""
@@ -141,18 +112,18 @@ class Recorder(Store):
         query = "select 1 from evaluations where digest=? and purpose='certify' and status != 'ok'"
         return bool(self.rows(query, (digest,)))
 
-    def reply(self, key: str) -> tuple[str, ...] | None:
-        """The reply recorded for a call in its parts, if the call was made."""
-        row = self._db.execute("select reply from calls where key = ?", (key,)).fetchone()
+    def answer(self, key: str) -> tuple[str, ...] | None:
+        """The reply recorded for an author's answer in its parts, if there is one."""
+        row = self._db.execute("select reply from answers where key = ?", (key,)).fetchone()
         return None if row is None else self._parts(row[0])
 
     def start_generation(self, generation: Generation) -> None:
         """Record a generation's start; its migrants are taken out of the island's mailbox."""
         island, number = generation.island, generation.number
         horizon, migrants = json.dumps(generation.horizon), json.dumps(generation.migrants)
-        with self._transaction():
-            row = (island, number, self._next(), horizon, migrants, "[]", None)
-            self._insert("generations", row)
+        with self.transaction():
+            row = (island, number, self.next(), horizon, migrants, "[]", None)
+            self.insert("generations", row)
             query = (
                 "update migrations set taken_in = ? "
                 "where target = ? and individual = ? and taken_in is null"
@@ -188,7 +159,7 @@ class Recorder(Store):
         phases = [*self.plan(island, number), tuple(steps)]
         rows = [[[step.operator, step.parents, step.slot] for step in phase] for phase in phases]
         query = "update generations set plan = ? where island = ? and number = ?"
-        with self._transaction():
+        with self.transaction():
             self._db.execute(query, (json.dumps(rows, separators=(",", ":")), island, number))
 
     def close_generation(
@@ -200,66 +171,30 @@ class Recorder(Store):
     ) -> None:
         """Record who survived and, in the same breath, which copies go to which island."""
         query = "update generations set survivors = ? where island = ? and number = ?"
-        with self._transaction():
+        with self.transaction():
             self._db.execute(query, (json.dumps(list(survivors)), island, number))
             for individual, target in migrants:
-                row = (self._next(), self.elapsed(), individual, island, target, number, None)
-                self._insert("migrations", row)
-
-    @contextmanager
-    def _transaction(self) -> Iterator[None]:
-        if not self._db.in_transaction:
-            self._db.execute("begin immediate")
-        try:
-            yield
-        except BaseException:
-            self._db.execute("rollback")
-            raise
-        self._commit_soon()
-
-    def _commit_soon(self) -> None:
-        """Commit at once; under an event loop, with all that is written in the same turn of it.
-
-        A turn takes milliseconds. What a kill within it loses was not yet known to anybody else.
-        """
-        try:
-            loop = asyncio.get_running_loop()
-        except RuntimeError:
-            self._commit()
-            return
-        if not self._commit_due:
-            self._commit_due = True
-            loop.call_soon(self._commit)
-
-    def _commit(self) -> None:
-        self._commit_due = False
-        if self._db.in_transaction:
-            self._db.execute("commit")
-
-    def _next(self) -> int:
-        self._seq += 1
-        return self._seq
-
-    def _insert(self, table: str, row: tuple[Any, ...]) -> None:
-        self._db.execute(f"insert into {table} values ({', '.join('?' * len(row))})", row)
+                row = (self.next(), self.elapsed(), individual, island, target, number, None)
+                self.insert("migrations", row)
 
     def _set(self, key: str, value: str) -> None:
         self._db.execute("insert or replace into meta values (?, ?)", (key, value))
 
     def _event(self, kind: str, subject: str, detail: dict[str, Any]) -> None:
-        row = (self._next(), self.elapsed(), kind, subject, json.dumps(detail))
-        self._insert("events", row)
+        row = (self.next(), self.elapsed(), kind, subject, json.dumps(detail))
+        self.insert("events", row)
 
     def _kernel(self, digest: str, kernel: Kernel) -> int:
-        source = self._blob(kernel.source)
+        source = self.blob(kernel.source)
         row = (digest, kernel.language, json.dumps(kernel.flags), source)
         return self._unique("kernels", "digest, language, flags, source", "digest, source", row)
 
     def _idea(self, idea: Idea | None) -> int | None:
         if idea is None:
             return None
-        columns = "text, category, author"
-        return self._unique("ideas", columns, columns, (idea.text, idea.category, idea.author))
+        columns = "text, category, author, model"
+        row = (idea.text, idea.category, idea.author, idea.model)
+        return self._unique("ideas", columns, columns, row)
 
     def _unique(self, table: str, columns: str, key: str, row: tuple[Any, ...]) -> int:
         # "do update" (of nothing) because "do nothing" returns no row
@@ -270,16 +205,6 @@ class Recorder(Store):
         )
         (identity,) = self._db.execute(query, row).fetchone()
         return int(identity)
-
-    def _blob(self, text: str) -> int:
-        data = text.encode()
-        digest = hashlib.blake2b(data, digest_size=16).digest()
-        query = "select id from blobs where digest = ?"
-        row = self._db.execute(query, (digest,)).fetchone()
-        if row is None:
-            query = "insert into blobs (digest, data) values (?, ?) returning id"
-            row = self._db.execute(query, (digest, zlib.compress(data, 6))).fetchone()
-        return int(row[0])
 
 
 def _packed(text: str) -> bytes:

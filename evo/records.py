@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
 from fitness.description import TaskDescription
 from fitness.evaluation import Demand, Evaluation
-from operators.llm import Usage
+from operators.idea import Idea
+from operators.llm import Prompt, Reply, Usage
 
 
 class State(StrEnum):
@@ -17,6 +18,7 @@ class State(StrEnum):
     RUNNING = "running"
     STOPPED = "stopped"  # by Ctrl-C or a signal
     FAILED = "failed"  # by an error of ours or of the machine
+    WAITING = "waiting"  # for answers, or for a device that is not here
     FINISHED = "finished"  # its budget is spent
 
 
@@ -88,20 +90,64 @@ class Migration:
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
-    """One request to an author and its reply.
+class Answer:
+    """What an author answered to one of the search's questions: its ideas, or a draft.
 
-    ``key`` names its place in the run. ``prompt`` and ``reply`` come in parts, equal parts of all
-    calls and kernels being stored once. ``state`` is ``done`` or ``lost``.
+    ``key`` names its place in the run. ``request`` and ``reply`` come in parts, equal parts of all
+    answers, calls and kernels being stored once.
     """
 
     key: str
     author: str
-    model: str
-    prompt: tuple[str, ...]
+    request: tuple[str, ...]
     reply: tuple[str, ...]
-    state: str = "done"
-    usage: Usage = field(default_factory=Usage)
+
+
+class CallState(StrEnum):
+    """What became of a request to a model or a person."""
+
+    OPEN = "open"  # no reply yet
+    DONE = "done"
+    REFUSED = "refused"  # no usable reply will come
+    LOST = "lost"  # its outcome is unknown; it is paid for at its estimate, and may be asked again
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One request to a model or a person, and its reply.
+
+    ``key`` names its place in the run. ``usage`` counts all ``attempts``, those of unknown outcome
+    at their upper estimate. ``note`` says why there is no reply. ``at`` is when it was opened.
+    """
+
+    key: str
+    seq: int
+    at: float
+    author: str
+    model: str
+    provider: str
+    prompt: Prompt
+    parents: tuple[str, ...]
+    state: CallState
+    reply: Reply | None
+    usage: Usage
+    attempts: int
+    note: str
+
+
+@dataclass(frozen=True, slots=True)
+class Proposal:
+    """An idea that an author had for a kernel, whether or not it was carried out.
+
+    ``key`` is the answer in which it came, ``place`` its place there.
+    """
+
+    key: str
+    place: int
+    idea: Idea
+    parent: str
+    island: int
+    generation: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,3 +181,4 @@ class Spent:
     seconds: float
     tokens: int
     dollars: float
+    calls: int = 0

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from cuda_sandbox.errors import UserError
 
-VERSION = 1
+VERSION = 2
 APPLICATION = 0x6B65766F  # "kevo", in the file's header
 
 TABLES = """
@@ -20,14 +20,22 @@ create table kernels (
 );
 create table ideas (
     id integer primary key, text text not null, category text not null, author text not null,
-    unique (text, category, author)
+    model text not null, unique (text, category, author, model)
 );
+create table proposals (
+    seq integer primary key, at real not null, island integer not null,
+    generation integer not null, key text not null, place integer not null,
+    idea integer not null references ideas, parent text not null
+);
+create index proposals_by_place on proposals (island, generation);
 create table individuals (
     seq integer primary key, at real not null, id text not null unique,
     kernel integer not null references kernels, island integer not null,
     generation integer not null, operator text not null, author text not null,
-    idea integer references ideas, note text not null
+    idea integer references ideas, note text not null, model text not null,
+    base integer references individuals
 );
+create index individuals_by_base on individuals (base);
 create index individuals_by_kernel on individuals (kernel);
 create index individuals_by_place on individuals (island, generation);
 create table parents (
@@ -40,12 +48,21 @@ create table evaluations (
     purpose text not null, status text not null, speedup real, record blob not null,
     unique (digest, hardware, purpose)
 );
+create table answers (
+    key text primary key, seq integer not null, at real not null, author text not null,
+    request text not null, reply text not null
+) without rowid;
 create table calls (
     key text primary key, seq integer not null, at real not null, author text not null,
-    model text not null, state text not null, prompt text not null, reply text not null,
+    model text not null, provider text not null, purpose text not null, digest text not null,
+    parents text not null, prompt text not null, schema integer references blobs,
+    state text not null, reply integer references blobs, finish text not null,
+    served text not null, note text not null, held text not null, attempts integer not null,
     input integer not null, cached integer not null, output integer not null,
-    reasoning integer not null, dollars real not null
+    reasoning integer not null, dollars real not null, closed real
 ) without rowid;
+create index calls_by_digest on calls (digest);
+create index calls_by_state on calls (state);
 create table migrations (
     seq integer primary key, at real not null, individual text not null, source integer not null,
     target integer not null, sent_in integer not null, taken_in integer
@@ -61,6 +78,11 @@ create table events (
     detail text not null
 );
 """
+
+SEQUENCED = (  # the tables whose rows are numbered, all together
+    *("individuals", "evaluations", "answers", "calls", "proposals"),
+    *("migrations", "generations", "events"),
+)
 
 
 class StoreError(UserError):
@@ -133,6 +155,6 @@ def _check(path: Path, connection: sqlite3.Connection) -> None:
         raise StoreError(f"{path} is no run of kernelevo: it is another program's SQLite file")
     if version != VERSION:
         raise StoreError(
-            f"{path} has format {version}, this kernelevo reads format {VERSION}: "
-            f"use the version of kernelevo that made it"
+            f"{path} has format {version}, this kernelevo reads format {VERSION}: use the version "
+            f"of kernelevo that made it, or begin another run from its YAML file with --new"
         )

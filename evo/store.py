@@ -15,17 +15,28 @@ from cuda_sandbox.kernel import Kernel
 from evo import schema
 from evo.codec import decode
 from evo.individual import Birth, Individual
-from evo.records import Call, Event, Generation, Migration, RunInfo, Spent, Verdict
+from evo.records import (
+    Call,
+    CallState,
+    Event,
+    Generation,
+    Migration,
+    Proposal,
+    RunInfo,
+    Spent,
+    Verdict,
+)
 from evo.schema import StoreError
 from fitness.evaluation import Evaluation
 from operators.idea import Category, Idea
-from operators.llm import Usage
+from operators.llm import Prompt, Reply, Usage
 
 FILE = "run.sqlite"
 
 _INDIVIDUALS = """
 select i.seq, i.id, k.digest, k.language, k.flags, b.data, i.island, i.generation, i.operator,
-       i.author, d.text, d.category, d.author, i.note,
+       i.author, d.text, d.category, d.author, d.model, i.note, i.model,
+       (select q.id from individuals q where q.seq = i.base),
        (select json_group_array(p.id) from
            (select q.id from parents r join individuals q on q.seq = r.parent
             where r.child = i.seq order by r.place) p),
@@ -33,6 +44,11 @@ select i.seq, i.id, k.digest, k.language, k.flags, b.data, i.island, i.generatio
         order by e.seq desc limit 1)
 from individuals i join kernels k on k.id = i.kernel join blobs b on b.id = k.source
      left join ideas d on d.id = i.idea
+"""
+
+_CALLS = """
+select key, seq, at, author, model, provider, purpose, parents, prompt, schema, state, reply,
+       finish, served, note, attempts, input, cached, output, reasoning, dollars from calls
 """
 
 
@@ -80,6 +96,11 @@ class Store:
         hint = f"; there are {', '.join(near)}" if near else ": it has no individuals yet"
         raise StoreError(f"{self.path.parent.name} has no individual {identity!r}{hint}")
 
+    def born(self, island: int, generation: int) -> Iterator[Individual]:
+        """The individuals of one generation of an island, in the order of their birth."""
+        clause = "where i.island = ? and i.generation = ? order by i.seq"
+        return self._individuals(clause, island, generation)
+
     def _individuals(self, clause: str, *values: Any) -> Iterator[Individual]:
         baseline = self.baseline
         for row in self._db.execute(_INDIVIDUALS + clause, values):
@@ -123,15 +144,36 @@ class Store:
         query = "select individual, source, target, sent_in, taken_in from migrations order by seq"
         return [Migration(*row) for row in self._db.execute(query)]
 
-    def calls(self) -> Iterator[Call]:
-        """All requests to authors, in their order."""
+    def calls(self, state: str | None = None, provider: str | None = None) -> Iterator[Call]:
+        """All requests to models and people in their order, or those of a state or a provider."""
+        clause = "where ifnull(?1, state) = state and ifnull(?2, provider) = provider order by seq"
+        for row in self._db.execute(_CALLS + clause, (state, provider)):
+            yield self._call(row)
+
+    def call(self, key: str) -> Call | None:
+        """The request of that place in the run, if it was made."""
+        row = self._db.execute(_CALLS + "where key = ?", (key,)).fetchone()
+        return None if row is None else self._call(row)
+
+    def _call(self, row: tuple[Any, ...]) -> Call:
+        key, seq, at, author, model, provider, purpose, parents, prompt, schema, *rest = row
+        state, reply, finish, served, note, attempts, *usage = rest
+        system, *parts = self._parts(prompt)
+        form = None if schema is None else json.loads(self._text(schema))
+        cost = Usage(*usage)
+        answer = None if reply is None else Reply(self._text(reply), cost, served, finish)
+        asked = Prompt(system, tuple(parts), purpose, form)
+        kin = ids(parents)
+        origin = (key, seq, at, author, model, provider)
+        return Call(*origin, asked, kin, CallState(state), answer, cost, attempts, note)
+
+    def proposals(self) -> list[Proposal]:
+        """Every idea that was had, carried out or not, in the order of recording."""
         query = (
-            "select key, author, model, prompt, reply, state, input, cached, output, reasoning,"
-            " dollars from calls order by seq"
+            "select p.key, p.place, d.text, d.category, d.author, d.model, p.parent, p.island,"
+            " p.generation from proposals p join ideas d on d.id = p.idea order by p.seq"
         )
-        for key, author, model, prompt, reply, state, *usage in self._db.execute(query):
-            texts = (self._parts(prompt), self._parts(reply))
-            yield Call(key, author, model, *texts, state, Usage(*usage))
+        return [_proposal(*row) for row in self._db.execute(query)]
 
     def events(self) -> Iterator[Event]:
         """All that happened beside births and verdicts: starts, stops, bests, faults, devices."""
@@ -145,12 +187,14 @@ class Store:
         return dict(self._db.execute(query))
 
     def spent(self) -> Spent:
-        """Evaluations made in the search, seconds of running time, tokens and dollars so far."""
+        """Evaluations of the search, seconds of running time, tokens, dollars and calls so far."""
         query = "select count(*) from evaluations where purpose = 'search'"
         (count,) = self._db.execute(query).fetchone()
-        query = "select total(input + output + reasoning), total(dollars) from calls"
-        tokens, dollars = self._db.execute(query).fetchone()
-        return Spent(count, self.seconds(), int(tokens), dollars)
+        query = (
+            "select total(input + output + reasoning), total(dollars), total(attempts) from calls"
+        )
+        tokens, dollars, calls = self._db.execute(query).fetchone()
+        return Spent(count, self.seconds(), int(tokens), dollars, int(calls))
 
     def seconds(self) -> float:
         """Running time so far: the sum over all sittings, up to their last record."""
@@ -192,11 +236,17 @@ def generation_of(
     return Generation(island, number, tuple(json.loads(horizon)), ids(migrants), alive)
 
 
+def _proposal(
+    key: str, place: int, text: str, category: str, author: str, model: str, *rest: Any
+) -> Proposal:
+    return Proposal(key, place, Idea(text, Category(category), author, model), *rest)
+
+
 def _individual(row: tuple[Any, ...], baseline: str) -> Individual:
     _, identity, digest, language, flags, source, island, generation, operator, author, *rest = row
-    text, category, thinker, note, parents, record = rest
-    idea = None if text is None else Idea(text, Category(category), thinker)
-    birth = Birth(island, generation, operator, author, ids(parents), idea, note)
+    text, category, thinker, thought_with, note, model, base, parents, record = rest
+    idea = None if text is None else Idea(text, Category(category), thinker, thought_with)
+    birth = Birth(island, generation, operator, author, ids(parents), idea, note, model, base or "")
     kernel = Kernel(unpacked(source), language, tuple(json.loads(flags)))
     individual = Individual(identity, kernel, digest, birth)
     if record is not None:

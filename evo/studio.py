@@ -1,4 +1,4 @@
-"""Where authors work: draws who is asked, tells what may be known, records every reply first."""
+"""Where authors work: draws who is asked, tells what may be known, records every answer first."""
 
 from __future__ import annotations
 
@@ -9,13 +9,15 @@ from dataclasses import dataclass
 from typing import Any
 
 from cuda_sandbox.kernel import Kernel
-from evo.budget import Budget
-from evo.desk import PlainDesk
+from evo.champion import place
+from evo.desk import Desk
 from evo.memory import Memory
 from evo.recorder import Recorder
-from evo.records import Call
-from operators.author import Author, Branch, Brief, Desk, Draft, NoFamily
+from evo.records import Answer, Proposal
+from evo.switchboard import Switchboard
+from operators.author import Author, Branch, Brief, Draft, NoFamily
 from operators.idea import Category, Idea
+from operators.llm import Model
 from operators.variation import Order, Written
 
 Ask = Callable[[Author, Desk], Awaitable[Sequence[Any]]]
@@ -29,6 +31,11 @@ class Staff:
     weights: tuple[float, ...]
     seed: int
 
+    @property
+    def models(self) -> tuple[Model, ...]:
+        """All models that the authors may ask."""
+        return tuple(model for author in self.authors for model in getattr(author, "models", ()))
+
     def order(self, rng: random.Random) -> list[Author]:
         """All authors, the one drawn by weight first."""
         first = rng.choices(self.authors, self.weights)[0]
@@ -41,37 +48,48 @@ class Staff:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
-    """Where in the run an author is called: the question, and which branch of its answers."""
+class Question:
+    """What authors are asked: ``key`` names it in the run, ``branch`` is one of its answers."""
 
-    question: str
+    order: Order
+    key: str
     branch: Branch | None = None
 
     @property
-    def key(self) -> str:
-        """Names the call."""
-        return f"{self.question}/{self.branch.number}" if self.branch else self.question
+    def place(self) -> str:
+        """Names the answer."""
+        return f"{self.key}/{self.branch.number}" if self.branch else self.key
+
+    @property
+    def parents(self) -> tuple[str, ...]:
+        """The individuals that it is about."""
+        return tuple(parent.id for parent in self.order.parents)
 
 
 class Studio:
-    """The authors as the toolbox calls them. A call that is on record is answered from there.
+    """The authors as the toolbox calls them. An answer that is on record is given again.
 
-    Where the budget grants no call the answer is empty, and is not recorded.
+    Where the budget does not grant one, or not all the calls for it, nothing is recorded.
     """
 
     def __init__(
-        self, brief: Brief, staff: Staff, recorder: Recorder, memory: Memory, budget: Budget
+        self,
+        brief: Brief,
+        staff: Staff,
+        recorder: Recorder,
+        memory: Memory,
+        switchboard: Switchboard,
     ) -> None:
         self._brief = brief
         self._staff = staff
         self._recorder = recorder
         self._memory = memory
-        self._budget = budget
+        self._switchboard = switchboard
 
     async def port(self, order: Order, branch: Branch) -> Written | None:
         """A plain first kernel. Raises NoFamily if no author serves the task."""
         return await self._draft(
-            Place(f"{order.key}/port", branch),
+            Question(order, f"{order.key}/port", branch),
             {},
             lambda author, desk: author.port(self._brief, branch, desk),
         )
@@ -80,13 +98,26 @@ class Studio:
         """Ideas for the one parent."""
         (parent,), count = order.parents, order.counts.ideas
         tried = self._memory.tried(parent.id, order.horizon)
+        question = Question(order, f"{order.key}/ideate")
+        new = self._recorder.answer(question.place) is None
         reply = await self._reply(
-            Place(f"{order.key}/ideate"),
+            question,
             {"parent": parent.id, "count": count, "tried": len(tried)},
             lambda author, desk: author.ideate(self._brief, parent, tried, count, desk),
             _ideas_to_parts,
         )
-        return [_idea(data) for data in json.loads(reply[0])["ideas"][:count]] if reply else []
+        ideas = [_idea(data) for data in json.loads(reply[0])["ideas"][:count]] if reply else []
+        if new and ideas:
+            self._propose(question, ideas)
+        return ideas
+
+    def _propose(self, question: Question, ideas: Sequence[Idea]) -> None:
+        """Put ideas on record, whatever becomes of them."""
+        (parent,), (generation, island, *_) = question.parents, place(question.key.split("/")[0])
+        where = (parent, island, generation)
+        self._recorder.add_proposals(
+            [Proposal(question.key, number, idea, *where) for number, idea in enumerate(ideas)]
+        )
 
     async def implement(
         self, order: Order, place: int, idea: Idea, branch: Branch
@@ -94,7 +125,7 @@ class Studio:
         """An implementation of an idea on the one parent; whoever had it is asked first."""
         (parent,) = order.parents
         return await self._draft(
-            Place(f"{order.key}/implement/{place}", branch),
+            Question(order, f"{order.key}/implement/{place}", branch),
             {"parent": parent.id, "idea": idea.text},
             lambda author, desk: author.implement(self._brief, parent, idea, branch, desk),
             asked_first=idea.author,
@@ -104,7 +135,7 @@ class Studio:
         """A kernel that joins two parents."""
         mother, father = order.parents
         return await self._draft(
-            Place(f"{order.key}/cross", branch),
+            Question(order, f"{order.key}/cross", branch),
             {"parents": [mother.id, father.id]},
             lambda author, desk: author.cross(self._brief, (mother, father), branch, desk),
         )
@@ -113,14 +144,14 @@ class Studio:
         """A kernel that mends the one parent, which failed."""
         (failed,) = order.parents
         return await self._draft(
-            Place(f"{order.key}/repair"),
+            Question(order, f"{order.key}/repair"),
             {"failed": failed.id},
             lambda author, desk: author.repair(self._brief, failed, desk),
         )
 
     async def _draft(
         self,
-        place: Place,
+        question: Question,
         request: dict[str, Any],
         ask: Callable[[Author, Desk], Awaitable[Draft | None]],
         asked_first: str = "",
@@ -129,48 +160,63 @@ class Studio:
             draft = await ask(author, desk)
             return [draft] if draft else []
 
-        reply = await self._reply(place, request, at_most_one, _drafts_to_parts, asked_first)
+        reply = await self._reply(question, request, at_most_one, _drafts_to_parts, asked_first)
         return next(iter(_drafts_from_parts(reply)), None) if reply else None
 
     async def _reply(
         self,
-        place: Place,
+        question: Question,
         request: dict[str, Any],
         ask: Ask,
         to_parts: Callable[[str, Sequence[Any]], tuple[str, ...]],
         asked_first: str = "",
     ) -> tuple[str, ...] | None:
-        recorded = self._recorder.reply(place.key)
+        recorded = self._recorder.answer(question.place)
         if recorded is not None:
             return recorded
-        if not self._budget.grant_call():
+        if not self._switchboard.budget.grant_answer():
             return None
-        name, answer = await self._first_answer(place, ask, asked_first)
+        found = await self._first_answer(question, ask, asked_first)
+        if found is None:
+            return None
+        name, answer = found
         reply = to_parts(name, answer)
-        call = Call(place.key, name, "", (json.dumps(request),), reply)
-        self._recorder.add_call(call)
-        self._budget.called(call.usage.tokens, call.usage.dollars)
+        self._recorder.add_answer(Answer(question.place, name, (json.dumps(request),), reply))
         return reply
 
     async def _first_answer(
-        self, place: Place, ask: Ask, asked_first: str
-    ) -> tuple[str, Sequence[Any]]:
-        """Ask one author after the other until one has an answer."""
-        # a generator for each call: one that is answered from the record draws nothing
-        desk = PlainDesk(place.question, random.Random(f"{self._staff.seed}/{place.question}"))
+        self, question: Question, ask: Ask, asked_first: str
+    ) -> tuple[str, Sequence[Any]] | None:
+        """Ask one author after the other until one has an answer; None: the budget ended it."""
+        # chance for each question: one that is answered from the record draws nothing
+        rng = random.Random(f"{self._staff.seed}/{question.key}")
         staff, refusals = self._staff, list[NoFamily]()
-        queue = staff.of(asked_first, desk.rng) if asked_first else staff.order(desk.rng)
+        queue = staff.of(asked_first, rng) if asked_first else staff.order(rng)
         for author in queue:
+            desk = self._desk(question, rng, author)
             try:
                 answer = await ask(author, desk)
             except NoFamily as refusal:
                 refusals.append(refusal)
                 continue
+            if desk.cut_short:
+                return None
             if answer:
                 return author.name, answer
         if len(refusals) == len(queue):
             raise refusals[0]
         return queue[0].name, []
+
+    def _desk(self, question: Question, rng: random.Random, author: Author) -> Desk:
+        horizon = question.order.horizon
+        return Desk(
+            question.place,
+            rng,
+            author.name,
+            question.parents,
+            self._switchboard.reply,
+            lambda: self._memory.credit(horizon),
+        )
 
 
 def _ideas_to_parts(name: str, ideas: Sequence[Idea]) -> tuple[str, ...]:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import pytest
 
 from evo.budget import Budget
 from evo.config import Budget as Limits
 from evo.records import Spent
+from operators.llm import Usage
 
 NOTHING = Spent(0, 0.0, 0, 0.0)
 
@@ -30,9 +33,9 @@ def test_no_more_evaluations_are_granted_than_there_are() -> None:
 
 def test_nobody_is_asked_for_what_could_not_be_judged() -> None:
     found = budget(evaluations=1)
-    assert found.grant_call()
+    assert found.grant_answer()
     found.grant_evaluation()
-    assert not found.grant_call()
+    assert not found.grant_answer()
 
 
 @pytest.mark.parametrize(
@@ -52,16 +55,57 @@ def test_whichever_is_spent_first_is_named(
     assert not found.grant_evaluation()
 
 
-def test_calls_are_paid_from_tokens_and_dollars() -> None:
+def reserve(found: Budget, *estimates: Usage) -> list[bool]:
+    async def all_at_once() -> list[bool]:
+        async with asyncio.timeout(5):
+            return [await found.reserve(estimate, "o3") for estimate in estimates]
+
+    return asyncio.run(all_at_once())
+
+
+def test_what_calls_may_cost_at_most_is_set_aside_before_they_are_made() -> None:
     found = budget(tokens=100, dollars=1.0)
-    found.called(60, 0.25)
-    assert found.grant_call()
-    found.called(60, 0.25)
-    assert found.exhausted() == "the budget of 100 tokens is spent"
+    assert reserve(found, Usage(60, 0, 0, 0, 0.25)) == [True]
+    assert found.in_flight() == {"o3": 1}
+    found.settle(Usage(60, 0, 0, 0, 0.25), "o3", Usage(10, 0, 0, 0, 0.1))
+    assert reserve(found, Usage(91)) == [False]
+    assert found.refusals == 1
+    assert found.exhausted() == "90 of 100 tokens are left, and a call may need 91"
+
+
+def test_a_call_waits_for_what_is_set_aside_for_others_and_may_come_back() -> None:
+    found = budget(dollars=1.0)
+    order: list[str] = []
+
+    async def call(name: str, estimate: float, cost: float) -> None:
+        usage = Usage(dollars=estimate)
+        assert await found.reserve(usage, name)
+        order.append(f"{name} begins")
+        await asyncio.sleep(0)
+        order.append(f"{name} ends")
+        found.settle(usage, name, Usage(dollars=cost))
+
+    async def three() -> None:
+        async with asyncio.timeout(5):
+            await asyncio.gather(*(call(name, 0.8, 0.05) for name in "abc"))
+
+    asyncio.run(three())
+    assert order == [f"{name} {what}" for name in "abc" for what in ("begins", "ends")]
+    assert found.used().dollars == pytest.approx(0.15)
+    assert found.used().calls == 3
+
+
+def test_calls_are_counted_those_under_way_included_and_free_attempts_not() -> None:
+    found = budget(calls=2)
+    for usage in (Usage(1), None, Usage(1)):
+        assert reserve(found, Usage(9)) == [True]
+        found.settle(Usage(9), "o3", usage)
+    assert found.exhausted() == "the budget of 2 calls is spent"
+    assert reserve(found, Usage(9)) == [False]
 
 
 def test_an_author_that_costs_nothing_works_on_no_dollars() -> None:
-    assert budget(dollars=0.0, tokens=0).grant_call()
+    assert budget(dollars=0.0, tokens=0).grant_answer()
 
 
 def test_generation_0_holds_the_ports() -> None:

@@ -12,13 +12,23 @@ import pytest
 from cuda_sandbox.kernel import Kernel
 from cuda_sandbox.report import Resources, Status
 from evo.individual import Birth, Individual
+from evo.ledger import Asked, Ledger
 from evo.recorder import Recorder
-from evo.records import Call, Generation, Migration, RunInfo, State, Step
+from evo.records import (
+    Answer,
+    CallState,
+    Generation,
+    Migration,
+    Proposal,
+    RunInfo,
+    State,
+    Step,
+)
 from evo.schema import StoreError
 from evo.store import Store
 from fitness.evaluation import Demand, Evaluation, Precision, Seconds, Tier
 from operators.idea import Category, Idea
-from operators.llm import Usage
+from operators.llm import Model, Prompt, Reply, Usage
 from tests.evo.fakes import HEADER, description, timed
 
 IDEA = Idea("load four floats at once", Category.MEMORY, "me")
@@ -90,21 +100,76 @@ def test_verdicts_are_kept_for_each_hardware_and_purpose(recorder: Recorder) -> 
     assert recorder.statuses() == {"ok": 1}
 
 
-def test_calls_read_back_and_are_paid_for(recorder: Recorder) -> None:
-    call = Call("0-0-0/port", "me", "o3", ("common", "own"), ("[]", "int a;"), "done")
-    recorder.add_call(replace(call, usage=Usage(100, 40, 20, 3, 0.5)))
-    recorder.add_call(replace(call, key="0-0-1/port", usage=Usage(1, 0, 1, 0, 0.25)))
-    assert next(recorder.calls()).prompt == ("common", "own")
-    assert recorder.reply("0-0-0/port") == ("[]", "int a;")
-    assert recorder.reply("0-0-9/port") is None
-    assert (recorder.spent().tokens, recorder.spent().dollars) == (125, 0.75)
+def asked(key: str = "0-1-0/ideate/llm/ideas", provider: str = "openai") -> Asked:
+    prompt = Prompt("be brief", ("the task", "the parent"), "ideas", {"type": "object"})
+    return Asked(key, "llm", ("0-0-0",), prompt, Model("o3", provider))
+
+
+def test_a_call_reads_back_with_its_prompt_and_reply(recorder: Recorder) -> None:
+    ledger, question = Ledger(recorder), asked()
+    ledger.open(question, Usage(1000, 0, 500, 0, 1.0))
+    (call,) = recorder.calls(state="open")
+    assert (call.key, call.author, call.model) == (question.key, "llm", "o3")
+    assert (call.prompt, call.parents, call.reply) == (question.prompt, ("0-0-0",), None)
+    usage = Usage(100, 40, 20, 3, 0.5)
+    ledger.pay(question.key, usage)
+    ledger.done(question.key, Reply("[]", usage, "o3-2025-04-16"))
+    found = recorder.call(question.key)
+    assert found is not None
+    assert found.state is CallState.DONE
+    assert found.reply == Reply("[]", usage, "o3-2025-04-16")
+    assert (found.seq, found.at) == (call.seq, call.at)
+    assert recorder.call("0-9-9/ideate/llm/ideas") is None
+
+
+def test_all_attempts_are_paid_for_the_free_ones_excepted(recorder: Recorder) -> None:
+    ledger = Ledger(recorder)
+    for number, usage in enumerate([Usage(100, 40, 20, 3, 0.5), None, Usage(1, 0, 1, 0, 0.25)]):
+        ledger.open(asked(f"0-1-{number}/x"), Usage(500, 0, 500, 0, 9.0))
+        ledger.pay(f"0-1-{number}/x", usage)
+    ledger.open(asked("0-1-0/x"), Usage(500, 0, 500, 0, 9.0))
+    ledger.pay("0-1-0/x", Usage(7))
+    spent = recorder.spent()
+    assert (spent.calls, spent.tokens, spent.dollars) == (3, 132, 0.75)
+
+
+def test_what_a_killed_run_left_under_way_is_written_off_at_its_estimate(
+    recorder: Recorder,
+) -> None:
+    ledger = Ledger(recorder)
+    ledger.open(asked("paid"), Usage(100, 0, 900, 0, 2.0))
+    ledger.open(asked("between attempts"), Usage(100, 0, 900, 0, 2.0))
+    ledger.pay("between attempts", None)
+    ledger.open(asked("person", provider="ask"))
+    assert ledger.write_off() == 2
+    assert ledger.write_off() == 0
+    assert (recorder.spent().tokens, recorder.spent().dollars) == (1000, 2.0)
+    assert [call.key for call in recorder.calls(state="lost")] == ["paid", "between attempts"]
+    assert [call.key for call in recorder.calls(state="open", provider="ask")] == ["person"]
+
+
+def test_an_answer_reads_back_in_its_parts(recorder: Recorder) -> None:
+    recorder.add_answer(Answer("0-0-0/port", "me", ("{}",), ("[]", "int a;")))
+    assert recorder.answer("0-0-0/port") == ("[]", "int a;")
+    assert recorder.answer("0-0-9/port") is None
+
+
+def test_ideas_are_kept_whether_carried_out_or_not(recorder: Recorder) -> None:
+    ideas = [Idea(text, Category.COMPUTE, "llm", "o3") for text in ("first", "second")]
+    proposals = [Proposal("0-1-0/ideate", n, idea, "0-0-0", 0, 1) for n, idea in enumerate(ideas)]
+    recorder.add_proposals(proposals)
+    assert recorder.proposals() == proposals
 
 
 def test_equal_texts_are_stored_once(recorder: Recorder) -> None:
     recorder.add_individual(individual("0-0-0", "int shared;"))
     recorder.add_individual(individual("1-0-0", "int shared;"))
-    recorder.add_call(Call("k", "me", "", ("prompt",), ("int shared;",)))
-    assert recorder.rows("select count(*) from blobs") == [(2,)]
+    recorder.add_answer(Answer("k", "me", ("prompt",), ("int shared;",)))
+    ledger = Ledger(recorder)
+    ledger.open(asked("a"))
+    ledger.open(asked("b"))
+    # the kernel, the request, the prompt's three parts and its schema
+    assert recorder.rows("select count(*) from blobs") == [(6,)]
 
 
 def test_migrants_wait_until_they_are_taken_in(recorder: Recorder) -> None:
@@ -160,7 +225,7 @@ def test_running_time_goes_on_where_it_was(recorder: Recorder, tmp_path: Path) -
 def test_a_foreign_or_newer_file_is_refused_with_a_word(recorder: Recorder, tmp_path: Path) -> None:
     recorder.rows("pragma user_version = 9")
     recorder.close()
-    with pytest.raises(StoreError, match="has format 9, this kernelevo reads format 1: use the"):
+    with pytest.raises(StoreError, match="has format 9, this kernelevo reads format 2: use the"):
         Store.open(tmp_path / "r")
     (tmp_path / "text.sqlite").write_text("no database, but long enough to be looked at " * 20)
     with pytest.raises(StoreError, match="cannot be read as a run: file is not a database"):
