@@ -13,12 +13,12 @@ from pathlib import Path
 
 from cuda_sandbox.kernel import Kernel
 from evo import runs
+from evo.ledger import ASK
 from evo.records import Call, CallState, State
 from evo.requests.answers import Answers
 from evo.requests.record import Lease, Request, RequestError, Told, check_name, request_id
 from evo.store import Store
 
-ASK = "ask"  # the provider whose answers come from people and agents
 TEXT_LIMIT = 4_000_000  # characters
 LONGEST_LEASE_MINUTES = 7 * 24 * 60.0
 
