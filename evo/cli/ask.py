@@ -65,7 +65,7 @@ def command(
 
 
 def _wanted(board: Board, request: str | None, name: str | None, minutes: float) -> Entry | None:
-    if name:
+    if name is not None:
         return board.take(name, minutes, request)
     return board.find(request) if request else board.next()
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import click
@@ -40,7 +41,7 @@ def command(run: str, request: str, file: Path, name: str) -> None:
 def _read(file: Path) -> str:
     try:
         if str(file) == "-":
-            return click.get_text_stream("stdin").read()
+            return sys.stdin.read()
         return file.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise click.UsageError(f"{file} cannot be read as text: {error}") from error
