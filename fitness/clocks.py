@@ -19,13 +19,15 @@ class Reading:
     """One call in ms: by the worker's clock, by the judge's around it, and what the system saw.
 
     ``busy_ms`` is the least time in which the worker can have used the CPU as it did, and
-    ``delay_ms`` what the judge waited for a CPU; both are zero where a GPU does the work.
+    ``delay_ms`` what the judge waited for a CPU; both are zero where a GPU does the work. Of a
+    batch of ``calls`` the mean: the judge looks at the clock only before and after all of them.
     """
 
     worker_ms: float
     judge_ms: float
     busy_ms: float = 0.0
     delay_ms: float = 0.0
+    calls: int = 1
 
     @property
     def hidden_ms(self) -> float:
@@ -40,7 +42,7 @@ def suspicion(calls: Sequence[Reading], empty: Sequence[Reading]) -> str:
     are compared, since delays come and go while a false clock stays.
     """
     told = statistics.median(call.worker_ms for call in calls)
-    limit = told * _SHARE + _JITTER_MS
+    limit = told * _SHARE + _JITTER_MS / calls[0].calls
     hidden = _low([call.hidden_ms for call in calls]) - _low([call.hidden_ms for call in empty])
     if hidden <= limit:
         return ""

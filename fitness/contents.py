@@ -27,7 +27,7 @@ from fitness.inputs import DISTRIBUTIONS, REINFORCEMENTS, Inputs
 from fitness.lazy import Contest
 from fitness.loaded import LoadedTask
 from fitness.reference import Leaves, exact
-from fitness.truth import Truth, find_content, find_truth
+from fitness.truth import NotFinite, Truth, find_content, find_truth
 
 TIMED = 4
 """How many contents timed calls are made from, each time by moving and scaling their values."""
@@ -57,22 +57,26 @@ class TimedContent:
     leaves: Mapping[str, Tensor]
     expected: Quick
     origin: Inputs
+    demand: Demand
 
     def fresh(self, rng: random.Random) -> TimedContent:
         """The like of it that nobody has seen, so that no remembered result serves.
 
-        Itself where there is none: outputs that are not plain floats, a reference that fails.
+        Itself where there is none: a reference that fails on it.
         """
-        if not plain(self.expected):
-            return self
         leaves = freshened(self.leaves, self.origin.domains, rng)
         try:
-            with exact():
-                outputs = self.origin.task.run(leaves)
-        except TaskError:
+            expected = self._expected(leaves)
+        except (TaskError, NotFinite):
             return self
-        expected = renewed(self.expected, outputs)
         return replace(self, leaves=leaves, expected=expected) if expected else self
+
+    def _expected(self, leaves: Leaves) -> Quick | None:
+        """What is right for ``leaves``: whole truths where outputs are more than plain floats."""
+        if not plain(self.expected):
+            return quick(find_truth(self.origin.task, leaves, "own"), self.demand)
+        with exact():
+            return renewed(self.expected, self.origin.task.run(leaves))
 
     def complaint(self, outputs: Sequence[Tensor]) -> str:
         """What is wrong with a timed call's outputs; empty if nothing is."""
@@ -144,7 +148,7 @@ class Bank:
             if spec.role is Role.PARAMETER:
                 leaves[spec.name] = drawn[spec.name]
         expected = quick(find_truth(self._task, leaves, "own"), self._demand)
-        return TimedContent(leaves, expected, self._inputs)
+        return TimedContent(leaves, expected, self._inputs, self._demand)
 
     @cached_property
     def default_tier(self) -> Tier | None:

@@ -18,12 +18,14 @@ from cuda_sandbox.kernel import Kernel
 from cuda_sandbox.report import CandidateFailure, CompileReport, Status
 from cuda_sandbox.sandbox import Worker
 from cuda_sandbox.slot import timing_slot
-from fitness.arena import Arena
+from fitness.arena import Arena, sets_of
 from fitness.baselines import Baselines, speedups
 from fitness.contents import Bank
 from fitness.correctness import Comparison, verdict
+from fitness.diagnosis import Accepted, Case, diagnosed
 from fitness.evaluation import Baseline, Demand, Evaluation, Interval, Precision, Seconds, Tier
 from fitness.hardware import architecture, ceilings, device_name, slot
+from fitness.pulse import Pulse
 from fitness.roofline import Roofline, impossible, roofline
 from fitness.stopwatch import steady_heap
 from fitness.task import load
@@ -91,6 +93,7 @@ class Judge:
         self.task = load(task_path, str(self.device))
         self.signature = self.task.description.signature
         self.arch = architecture(self.device)
+        self.pulse = Pulse(self.device) if self.device.type == "cuda" else None
         secret = secrets.randbits(63) if secret is None else secret
         self.rng = random.Random(secret)
         self.bank = Bank(self.task, demand, secret)
@@ -130,8 +133,11 @@ class Judge:
 
     def new_arena(self) -> Arena:
         """Buffers for one worker at a time."""
-        buffers = self.backend.buffers(self.signature.tensors, self.device.index or 0)
-        return Arena(self.signature, self.device, buffers)
+        sets = (
+            self.backend.buffers(self.signature.tensors, self.device.index or 0)
+            for _ in range(sets_of(self.signature, self.device))
+        )
+        return Arena(self.signature, self.device, *sets)
 
     @contextlib.contextmanager
     def trial(self, kernel: Kernel, compiled: CompileReport, arena: Arena) -> Iterator[Trial]:
@@ -150,21 +156,26 @@ class Judge:
             threads=self.threads,
             deadline_s=self.deadline_s,
         ) as worker:
-            worker.bind()
+            worker.bind(*arena.sets[1:])
             arena.take_workspace()
-            yield Trial(worker, arena, self.rng, self.threads)
+            yield Trial(worker, arena, self.rng, self.threads, self.pulse)
 
     def examine(self, trial: Trial, bank: Bank) -> Precision:
         """The precision over all of the bank's distributions, in secret order.
 
-        Raises CandidateFailure(INCORRECT) at the first content whose outputs cannot be accepted.
+        Raises CandidateFailure at the first content whose outputs cannot be accepted: INCORRECT,
+        or HACK where they are unstable or depend on earlier calls.
         """
         found: list[Comparison] = []
+        accepted: list[Accepted] = []
         for content in self.rng.sample(bank.checks, len(bank.checks)):
-            found += content.compare(trial.outputs(content.leaves))
+            outputs = trial.outputs(content.leaves)
+            found += content.compare(outputs)
             status, reason, precision = verdict(self.demand, found)
             if status is not Status.OK or precision is None:
-                raise UnfitOutputs(status, reason, precision)
+                case = Case(trial, self.demand, accepted, content, outputs)
+                raise diagnosed(case, UnfitOutputs(status, reason, precision))
+            accepted.append(Accepted.of(content, outputs))
         assert precision is not None
         return precision
 
@@ -186,7 +197,7 @@ class Judge:
     ) -> Evaluation:
         accepted = status is Status.OK
         baselines = self._baselines_for_verdict(findings.precision) if accepted else {}
-        line = self._roofline(findings.precision) if accepted else None
+        line = self.roofline(findings.precision) if accepted else None
         time_ms = findings.time_ms if accepted else None
         return Evaluation(
             status=status,
@@ -212,7 +223,8 @@ class Judge:
         )
         return self.baselines.get(*wanted)
 
-    def _roofline(self, precision: Precision | None) -> Roofline:
+    def roofline(self, precision: Precision | None) -> Roofline:
+        """The ceiling for kernels of this precision, of fp32 where it is not known."""
         tier = precision.tier if precision and precision.tier else Tier.FP32
         return roofline(self.task.description, tier, self.ceilings)
 

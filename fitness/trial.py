@@ -6,7 +6,9 @@ import contextlib
 import ctypes
 import os
 import random
+import statistics
 import time
+from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 
 from torch import Tensor
@@ -17,49 +19,77 @@ from fitness.arena import Arena
 from fitness.clocks import Reading, suspicion, understated_ms
 from fitness.contents import TimedContent
 from fitness.hardware import cache_bytes
+from fitness.pulse import Pulse
 from fitness.timing import Effort, sample
 from fitness.witness import Usage, usage
 
 _ROUNDS = 4
 """On suspicion we look again: a busy host delays honest answers too, but not in every round."""
 
+_LEAST_READINGS = 7
+_LATE_S = 0.03
+_GLANCE = 0.2
+"""Share of batches after which we look whether the device really is idle."""
+
 
 class Trial:
-    """A worker bound to an arena. Methods raise CandidateFailure where the candidate fails."""
+    """A worker bound to an arena. Methods raise CandidateFailure where the candidate fails.
 
-    def __init__(self, worker: Worker, arena: Arena, rng: random.Random, threads: int) -> None:
+    ``pulse`` tells whether the device is idle between calls; None where that is known.
+    """
+
+    def __init__(
+        self,
+        worker: Worker,
+        arena: Arena,
+        rng: random.Random,
+        threads: int,
+        pulse: Pulse | None = None,
+    ) -> None:
         self._worker = worker
         self._threads = threads
         self._arena = arena
         self._rng = rng
+        self._pulse = pulse
         self._readings: list[Reading] = []
-        self._glimpse: tuple[Tensor, ...] = ()
+        self._waiting: deque[float] = deque()
         self._ballast: ctypes.Array[ctypes.c_char] | None = None
 
     def outputs(self, leaves: Mapping[str, Tensor]) -> tuple[Tensor, ...]:
         """What the kernel makes of ``leaves``, in one untimed call."""
-        return self._call(leaves, flush=False)[1]
+        _, _, glimpses = self._read(self._worker.run, [leaves], flush=False)
+        with self._worker.frozen():
+            self._arena.inspect(leaves, glimpses[0])
+            outputs = self._arena.outputs()
+            complaint = self._arena.unwritten()
+        if complaint:
+            raise self.late(outputs) or CandidateFailure(Status.INCORRECT, complaint)
+        return outputs
+
+    def late(self, outputs: Sequence[Tensor]) -> CandidateFailure | None:
+        """The failure of a kernel that goes on writing; ``outputs`` are those of its last call."""
+        self._worker.let_run(_LATE_S)
+        with self._worker.frozen():
+            now = self._arena.outputs()
+        if all(left.equal(right) for left, right in zip(outputs, now, strict=True)):
+            return None
+        return CandidateFailure(Status.HACK, "wrote to its outputs after launch had returned")
 
     def timed(self, contents: Sequence[TimedContent]) -> float:
         """The time (ms, worker's clock) of one call on arguments made of one of ``contents``.
 
-        Nobody has seen those arguments before. The outputs are checked.
+        Nobody has seen those arguments before. The outputs are checked. Calls are made in batches,
+        one on each set of the arena's buffers, and handed out one by one.
         """
-        content = self._rng.choice(contents).fresh(self._rng)
-        reading, outputs = self._call(content.leaves, flush=True)
-        complaint = content.complaint(outputs)
-        if complaint:
-            raise CandidateFailure(
-                Status.HACK,
-                f"a timed call gave a wrong result where an untimed one did not: {complaint}",
-            )
-        self._readings.append(reading)
-        return reading.worker_ms
+        if not self._waiting:
+            self._waiting.extend(self._batch(contents))
+        return self._waiting.popleft()
 
     def sample(self, contents: Sequence[TimedContent], effort: Effort) -> list[float]:
         """Times (ms) of calls on ``contents``, after three to warm up; both clocks compared."""
         for _ in range(3):
             self.timed(contents)
+        self._waiting.clear()
         self._readings.clear()
         times = sample(lambda: self.timed(contents), effort)
         missing = self.compare_clocks(contents)
@@ -70,45 +100,71 @@ class Trial:
 
         Raises CandidateFailure(HACK) if the judge's clock saw more time than the worker tells.
         """
+        complaint = ""
         for _ in range(_ROUNDS):
-            empty = [self._read(self._worker.run_empty, contents[0].leaves) for _ in range(7)]
+            while len(self._readings) < _LEAST_READINGS:
+                self._batch(contents)
+            empty = [self._empty(contents) for _ in range(_LEAST_READINGS)]
             complaint = suspicion(self._readings, empty)
             if not complaint:
                 return understated_ms(self._readings, empty)
             self._readings.clear()
-            for _ in range(15):
-                self.timed(contents)
         raise CandidateFailure(Status.HACK, complaint)
 
-    def _read(
-        self, run: Callable[..., list[float]], leaves: Mapping[str, Tensor], *, flush: bool = True
-    ) -> Reading:
-        """One call by both clocks, on freshly written arguments.
+    def _batch(self, contents: Sequence[TimedContent]) -> list[float]:
+        """Times of one call on each set of buffers, all of them checked."""
+        batch = [self._rng.choice(contents).fresh(self._rng) for _ in self._arena.sets]
+        reading, times, glimpses = self._read(
+            self._worker.run, [content.leaves for content in batch], flush=True
+        )
+        if self._pulse and self._rng.random() < _GLANCE and self._pulse.disturbed():
+            reason = "the device was still at work after launch's work had ended"
+            raise CandidateFailure(Status.HACK, reason)
+        for at, (content, glimpse) in enumerate(zip(batch, glimpses, strict=True)):
+            self._check(at, content, glimpse)
+        self._readings.append(reading)
+        return times
 
-        Freshly written also for a call of nothing: a GPU that switches from our context to the
-        worker's takes about 0.2 ms, which is overhead too.
+    def _check(self, at: int, content: TimedContent, glimpse: tuple[Tensor, ...]) -> None:
+        with self._worker.frozen():
+            self._arena.inspect(content.leaves, glimpse, at)
+            outputs = self._arena.outputs(at)
+        if complaint := content.complaint(outputs):
+            raise CandidateFailure(
+                Status.HACK,
+                f"a timed call gave a wrong result where an untimed one did not: {complaint}",
+            )
+
+    def _empty(self, contents: Sequence[TimedContent]) -> Reading:
+        """As many calls of nothing: what they take is overhead."""
+        leaves = contents[0].leaves
+        return self._read(self._worker.run_empty, [leaves] * len(self._arena), flush=True)[0]
+
+    def _read(
+        self, run: Callable[..., list[float]], batch: Sequence[Mapping[str, Tensor]], *, flush: bool
+    ) -> tuple[Reading, list[float], list[tuple[Tensor, ...]]]:
+        """One call on each of ``batch`` by both clocks, on freshly written arguments.
+
+        Also the outputs' glimpses, taken as soon as the last call has returned. The worker stands
+        still before and after: nobody can look at the arguments and start on the work. Freshly
+        written also for a call of nothing: a GPU that switches from our context to the worker's
+        takes about 0.2 ms, which is overhead too.
         """
         on_cpu = self._arena.device.type == "cpu"
-        with self._unseen():
-            self._arena.write(leaves)
+        with self._worker.frozen():
+            for at, leaves in enumerate(batch):
+                self._arena.write(leaves, at)
             if flush and on_cpu:
                 # Not in the worker: emptying the caches takes longer than many kernels, and its
                 # jitter would drown them in the judge's clock.
                 self._evict()
             before = self._witness()
-            started = time.perf_counter()
-        (worker_ms,) = run(1, flush=flush and not on_cpu)
+        started = time.perf_counter()
+        times = run(len(batch), flush=flush and not on_cpu)
         judge_ms = (time.perf_counter() - started) * 1e3
-        self._glimpse = self._arena.glimpse()
-        return self._seen(worker_ms, judge_ms, before)
-
-    def _unseen(self) -> contextlib.AbstractContextManager[None]:
-        """Until the clock runs, nobody may look at the arguments and start on the work.
-
-        CPU only: stopping a process does not stop what it has given a GPU to do.
-        """
-        on_cpu = self._arena.device.type == "cpu"
-        return self._worker.frozen() if on_cpu else contextlib.nullcontext()
+        with self._worker.frozen() if on_cpu else contextlib.nullcontext():
+            glimpses = [self._arena.glimpse(at) for at in range(len(batch))]
+            return self._seen(times, judge_ms, before), times, glimpses
 
     def _evict(self) -> None:
         if self._ballast is None:
@@ -126,18 +182,13 @@ class Trial:
             raise CandidateFailure(Status.CRASHED, reason) from error
 
     def _seen(
-        self, worker_ms: float, judge_ms: float, before: tuple[Usage, Usage] | None
+        self, times: Sequence[float], judge_ms: float, before: tuple[Usage, Usage] | None
     ) -> Reading:
         now = self._witness()
+        calls = len(times)
+        reading = Reading(statistics.fmean(times), judge_ms / calls, calls=calls)
         if before is None or now is None:
-            return Reading(worker_ms, judge_ms)
+            return reading
         worker, judge = (later.since(earlier) for later, earlier in zip(now, before, strict=True))
-        return Reading(worker_ms, judge_ms, worker.busy_ms(self._threads), judge.delay_ms)
-
-    def _call(
-        self, leaves: Mapping[str, Tensor], *, flush: bool
-    ) -> tuple[Reading, tuple[Tensor, ...]]:
-        reading = self._read(self._worker.run, leaves, flush=flush)
-        with self._worker.frozen():
-            self._arena.inspect(leaves, self._glimpse)
-            return reading, self._arena.outputs()
+        busy = worker.busy_ms(self._threads) / calls
+        return Reading(reading.worker_ms, reading.judge_ms, busy, judge.delay_ms, calls)
