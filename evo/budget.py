@@ -10,8 +10,8 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
-from evo.config import Budget as Limits
 from evo.records import Spent
+from evo.sections import Budget as Limits
 from operators.llm import Usage
 
 

@@ -30,6 +30,7 @@ class Brood:
     generation: Generation
     members: dict[str, Individual]  # who may be a parent, by id
     group: asyncio.TaskGroup
+    refusals: int  # of the budget, when the step began
     born: list[Individual] = field(default_factory=list)
 
 
@@ -129,7 +130,7 @@ class Island:
         """All steps at once; children in the order of their slots."""
         members = {parent.id: parent for parent in parents}
         async with asyncio.TaskGroup() as group:
-            brood = Brood(generation, members, group)
+            brood = Brood(generation, members, group, self._world.budget.refusals)
             for step in steps:
                 group.create_task(self._step(brood, step))
         return sorted(brood.born, key=lambda one: place(one.id))
@@ -175,6 +176,8 @@ class Island:
         The last of them as its operator may see it (without ancestry), if it was accepted.
         """
         slot, base = str(step.slot + child.seat), "".join(step.parents[:1])
+        if child.tuned and self._world.budget.refusals > brood.refusals:
+            return None  # who is best may change when the generation is completed
         if child.tuned:
             origin = Origin(TUNING, slot, (child.tuned,), base)
         else:

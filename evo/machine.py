@@ -58,7 +58,7 @@ def survey(devices: str | Sequence[str], require: str | None, threads: int | Non
     """The machine with the ``devices`` of a configuration (``auto``: every GPU, else the CPU).
 
     ``require`` must be a part of each GPU's name. Raises DeviceMissing, and UserError where the
-    devices are of several kinds, or where it is the CPU that is to be a GPU.
+    devices are of several kinds, where it is the CPU that is to be a GPU, or has too few cores.
     """
     wanted = [devices] if isinstance(devices, str) else list(devices)
     if wanted == ["cpu"]:
@@ -75,6 +75,11 @@ def survey(devices: str | Sequence[str], require: str | None, threads: int | Non
 
 def _cpu(threads: int | None) -> Machine:
     cpu = host.cpu()
+    if threads is not None and threads > cpu.cores:
+        raise UserError(
+            f"cpu.threads: {threads}: this process may use {cpu.cores} cores; write "
+            f"{cpu.cores} or less, or null for all of them (--set cpu.threads=null)"
+        )
     count = threads or cpu.cores
     hardware = cpu.described(count)
     facts = (

@@ -21,7 +21,9 @@ class Planner:
 
     def __init__(self, config: RunConfig, toolbox: base.Toolbox) -> None:
         settings = config.variation
-        self.counts = Counts(settings.ideas, settings.branches, config.population.size)
+        self.counts = Counts(
+            settings.ideas, settings.branches, config.population.size, settings.tunings
+        )
         self._rates = {name: rate for name, rate in settings.rates.items() if rate > 0}
         self._births = config.population.births
         self._toolbox = toolbox

@@ -70,6 +70,10 @@ def _checked(name: str, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
     for key in arguments:
         if key not in valid:
             raise ValueError(extension.unknown(f"argument of {name}", key, valid))
+        if key in _COUNTS and not (isinstance(arguments[key], int) and arguments[key] >= 1):
+            raise ValueError(
+                f"{name}: {key} must be a whole number from 1 on, not {arguments[key]!r}"
+            )
     for key, parameter in valid.items():
         if parameter.default is parameter.empty and key not in arguments:
             raise ValueError(f"{name} needs the argument {key}")
@@ -77,6 +81,7 @@ def _checked(name: str, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 _OURS = ("individuals", "k", "fit_attr")
+_COUNTS = ("tournsize",)
 
 
 def _try_out(name: str, select: Select) -> None:

@@ -7,8 +7,8 @@ import asyncio
 import pytest
 
 from evo.budget import Budget
-from evo.config import Budget as Limits
 from evo.records import Spent
+from evo.sections import Budget as Limits
 from operators.llm import Usage
 
 NOTHING = Spent(0, 0.0, 0, 0.0)

@@ -27,6 +27,8 @@ def test_defaults_are_those_of_the_documentation() -> None:
     assert found.population.islands == 2
     assert found.population.births == 32
     assert found.population.selection.name == "selTournament"
+    assert (found.variation.ideas, found.variation.branches, found.variation.tunings) == (3, 2, 1)
+    assert found.budget.calls is None
     assert found.variation.rates == {"mutation": 0.7, "crossover": 0.1, "tuning": 0.2}
     assert found.budget.generations == 5
     assert found.fitness.demand.tier == "fp32"
@@ -99,6 +101,20 @@ MISTAKES = [
         f"{MINIMAL}population:\n  selection: {{name: selTournament}}",
         "f.yaml:4: population.selection: selTournament needs the argument tournsize",
     ),
+    (
+        f"{MINIMAL}population:\n  selection: {{name: selTournament, tournsize: 0}}",
+        "f.yaml:4: population.selection: selTournament: tournsize must be a whole number from 1 on"
+        ", not 0",
+    ),
+    (
+        f"{MINIMAL}variation: {{rates: {{mutation: 70, tuning: 30}}}}",
+        "f.yaml:3: variation.rates.mutation: must be 1 or less, not 70",
+    ),
+    (
+        f"{MINIMAL}authors: [{{name: catalogue}}, {{name: catalogue}}]",
+        "f.yaml:3: authors: catalogue is there twice: one author may ask several models",
+    ),
+    (f"{MINIMAL}budget: {{calls: -1}}", "f.yaml:3: budget.calls: must be 0 or more, not -1"),
     (
         f"{MINIMAL}population:\n  migration: {{topology: rign}}",
         "f.yaml:4: population.migration.topology: unknown value 'rign'; did you mean ring? "

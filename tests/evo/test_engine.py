@@ -403,7 +403,8 @@ def test_other_hardware_judges_the_survivors_again(tmp_path: Path) -> None:
 
 
 def test_authors_are_told_what_was_tried_and_how_it_went(tmp_path: Path) -> None:
-    sitting = Sitting(tmp_path, configuration(budget__generations=4))
+    config = configuration(budget__generations=4, variation__repairs=0)
+    sitting = Sitting(tmp_path, config, executor=FakeExecutor(failing=0.6))
     sitting.run()
     by_id = {one.id: one for one in individuals(tmp_path)}
     asked = [about for kind, about in sitting.author.calls if kind == "ideate"]

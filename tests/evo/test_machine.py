@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 
 import pytest
 
-from cuda_sandbox import driver
+from cuda_sandbox import devices, driver
 from cuda_sandbox.driver import CudaDevice
 from cuda_sandbox.errors import UserError
 from evo import machine
@@ -62,11 +63,17 @@ def test_peaks_follow_from_clocks_and_widths(gpus: list[CudaDevice]) -> None:
     assert survey("cpu", None, None).peak is None
 
 
-def test_the_cpus_name_says_how_many_threads_kernels_get() -> None:
+def test_the_cpus_name_says_how_many_threads_kernels_get(monkeypatch: pytest.MonkeyPatch) -> None:
+    four = replace(devices.cpu(), cores=4)
+    monkeypatch.setattr(devices, "cpu", lambda: four)
     found = survey("cpu", None, 3)
     assert found.hardware.endswith(", 3 threads")
     assert (found.threads, found.arch) == (3, "native")
     assert survey(["cpu"], None, 1).hardware.endswith(", 1 thread")
+    with pytest.raises(
+        UserError, match=r"cpu.threads: 999: this process may use 4 cores; write"
+    ):
+        survey("cpu", None, 999)
 
 
 def test_a_device_that_is_not_here_is_waited_for(gpus: list[CudaDevice]) -> None:

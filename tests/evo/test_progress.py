@@ -9,10 +9,10 @@ from pathlib import Path
 from rich.console import Console
 
 from evo.budget import Budget
-from evo.config import Budget as Limits
 from evo.progress import Progress, left
 from evo.records import Spent
 from evo.result import percent, span, summary
+from evo.sections import Budget as Limits
 from evo.store import Store
 from fitness.evaluation import Interval
 from tests.evo.fakes import FakeExecutor, Sitting, configuration, timed
