@@ -1,0 +1,106 @@
+"""The kernel out of an answer: a complete source, or edits of the parent."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass
+
+from cuda_sandbox.kernel import Kernel
+from operators.writing import patches
+from operators.writing.json_text import values
+from operators.writing.text import LONGEST_SOURCE, clean, shortened
+
+_FENCED = re.compile(r"^[ \t]*```[^\n`]*\n(.*?)^[ \t]*```[ \t]*$", re.DOTALL | re.MULTILINE)
+_UNCLOSED = re.compile(r"^[ \t]*```[^\n`]*\n(.*)\Z", re.DOTALL | re.MULTILINE)
+_FLAGS = re.compile(r"\A(?:\s*//[^\n]*\n){0,3}?\s*//[ \t]*flags:[ \t]*([^\n]*)")
+_IDEA = re.compile(r"^[\s>*#_-]*idea[*_]*\s*:[\s*_]*(?P<text>\S.*?)[*_]*$", re.I | re.MULTILINE)
+_SOURCE_KEYS = ("source", "kernel", "code")
+
+
+class NoKernel(Exception):
+    """There is no kernel in an answer; the message says what was looked for."""
+
+
+@dataclass(frozen=True, slots=True)
+class Unapplied:
+    """Edits that do not fit the parent: ``complaint`` says why."""
+
+    complaint: str
+    answer: str
+
+    def kernel(self, parent: Kernel) -> Kernel:
+        """A kernel that fails to compile with the complaint as its error, and can be mended.
+
+        It holds the edits as a comment, so that whoever mends it knows what was meant.
+        """
+        meant = self.answer[: LONGEST_SOURCE // 4].replace("*/", "* /")
+        error = shortened(self.complaint, 300).replace("\\", "/")
+        source = (
+            f"#error {json.dumps(error)}\n"
+            f"/* The edits that were to be made to the kernel below:\n{meant}\n*/\n{parent.source}"
+        )
+        return Kernel(source, parent.language, parent.flags)
+
+
+def read(text: str, language: str, parent: Kernel | None = None) -> Kernel | Unapplied:
+    """The kernel that an answer holds: edits of ``parent``, if there is one, or a whole source.
+
+    Flags are those that the source names on its first lines, else the parent's. Raises NoKernel.
+    """
+    text = _unwrapped(clean(text))
+    if parent is not None:
+        try:
+            edits = patches.blocks(text)
+            if edits:
+                edited = patches.apply(parent.source, edits)
+                return _kernel(edited, language, parent)
+        except patches.PatchFailed as failure:
+            return Unapplied(str(failure), text)
+    return _kernel(_source(text), language, parent)
+
+
+def idea_line(text: str) -> str:
+    """What an answer says after ``Idea:`` before its code; empty if it does not."""
+    match = _IDEA.search(clean(text).partition("```")[0])
+    return match["text"].strip() if match else ""
+
+
+def _unwrapped(text: str) -> str:
+    """The text inside, where an answer is a JSON object that holds the source as a string."""
+    if text.lstrip()[:1] != "{":
+        return text
+    value = next(values(text), None)
+    if isinstance(value, dict):
+        inner = (value.get(key) for key in _SOURCE_KEYS)
+        return next((clean(one) for one in inner if isinstance(one, str)), text)
+    return text
+
+
+def _source(text: str) -> str:
+    """The block that defines ``launch``, else the longest; without blocks all of the text."""
+    found = _FENCED.findall(text)
+    if not found and (cut := _UNCLOSED.search(text)):
+        found = [cut[1]]  # the answer was cut off, or forgot the end
+    candidates = found or [text]
+    defining = [one for one in candidates if _defines_launch(one)]
+    if defining:
+        return max(defining, key=len)
+    if found:
+        raise NoKernel("no code block of the answer defines launch")
+    raise NoKernel("the answer holds no code block and is no source file: nothing defines launch")
+
+
+def _defines_launch(text: str) -> bool:
+    return re.search(r"\blaunch\s*\(", text) is not None and "{" in text
+
+
+def _kernel(source: str, language: str, parent: Kernel | None) -> Kernel:
+    if len(source) > LONGEST_SOURCE:
+        raise NoKernel(f"the source is longer than {LONGEST_SOURCE} characters")
+    if not source.endswith("\n"):
+        source += "\n"
+    named = _FLAGS.match(source)
+    inherited = parent.flags if parent else ()
+    flags = tuple(named[1].split()) if named else inherited
+    return Kernel(source, language, flags)
