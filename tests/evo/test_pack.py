@@ -17,8 +17,13 @@ from click.testing import CliRunner, Result
 
 from evo import runs
 from evo.cli.main import main
+from evo.engine import Outcome
+from evo.executors.absent import AbsentExecutor
 from evo.recorder import Recorder
 from evo.store import Store
+from evo.supervision import Waits
+from tests.evo.asking import Asking, asking
+from tests.evo.fakes import FakeExecutor
 from tests.evo.synthetic_run import record, synthetic
 
 NAME = "softmax-demo"
@@ -260,3 +265,176 @@ def test_what_is_no_pack_is_refused(packed: Path) -> None:
     refused("answers.json cannot be read")
     write(Path("bad.tar.gz"), forged(packed, digest=None, size="large"))
     refused("bad.tar.gz is not taken in")
+
+
+# Requests and answers: machine a is a workstation, machine b has the device.
+
+
+class Two:
+    """A run of an author that asks, as it lies on either machine."""
+
+    def __init__(self, here: Path) -> None:
+        self._here = here
+        self._packs = 0
+
+    def on(self, machine: str) -> Asking:
+        device = FakeExecutor(failing=0) if machine == "b" else AbsentExecutor("fake")
+        return Asking(self._here / machine / "populations" / "asked", asking(), device)
+
+    def carry(self, monkeypatch: pytest.MonkeyPatch, source: str, target: str) -> str:
+        """Pack on one machine, unpack on the other; what that said."""
+        return self.unpack(monkeypatch, self.pack(monkeypatch, source), target)
+
+    def pack(self, monkeypatch: pytest.MonkeyPatch, machine: str) -> Path:
+        self._packs += 1
+        file = self._here / f"{self._packs}.tar.gz"
+        away(self._here, monkeypatch, machine)
+        result = call("pack", "asked", "-o", str(file))
+        assert result.exit_code == 0, result.output
+        return file
+
+    def unpack(self, monkeypatch: pytest.MonkeyPatch, file: Path, machine: str) -> str:
+        away(self._here, monkeypatch, machine)
+        result = call("unpack", str(file))
+        assert result.exit_code == 0, result.output
+        return result.output
+
+    def purposes(self, machine: str) -> list[str]:
+        return [entry.request.prompt.purpose for entry in self.on(machine).open()]
+
+    def sources(self, machine: str) -> dict[str, str]:
+        with Store.open(self.on(machine).folder) as store:
+            return {one.id: one.kernel.source for one in store.individuals() if one.evaluation}
+
+
+@pytest.fixture
+def two(here: Path) -> Two:
+    (here / "b" / "populations" / "asked").mkdir(parents=True)
+    machines = Two(here)
+    machines.on("b").sit()
+    return machines
+
+
+def test_answers_are_written_on_one_machine_and_judged_on_the_other(
+    two: Two, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The whole of a run, without the device where the answers are written."""
+    outcome: object = None
+    for _ in range(5):
+        two.carry(monkeypatch, "b", "a")
+        while two.on("a").answer_all():
+            two.on("a").sit()  # an answered idea becomes its requests for code
+        two.carry(monkeypatch, "a", "b")
+        outcome = two.on("b").sit()
+        if isinstance(outcome, Outcome):
+            break
+    assert isinstance(outcome, Outcome)
+    assert outcome.winner is not None
+    said = two.carry(monkeypatch, "b", "a")
+    assert "brought asked up to revision" in said
+    assert len(two.sources("a")) == 5
+
+
+def with_ideas_open(two: Two, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The port is judged, ideas are asked for, and a pack of that lies on machine a."""
+    two.on("b").answer_all()
+    two.on("b").sit()
+    assert two.purposes("b") == ["ideas"]
+    return two.pack(monkeypatch, "b")
+
+
+def test_what_is_told_while_the_run_is_away_is_put_together_when_it_comes_back(
+    two: Two, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    two.unpack(monkeypatch, with_ideas_open(two, monkeypatch), "a")
+    two.on("a").answer_all()
+    two.on("a").sit()
+    two.carry(monkeypatch, "a", "b")
+    first, second, third, fourth = two.on("b").open()
+    with two.on("b").board() as board:
+        board.tell(first.request.id, "int told_on_b = 1;\n")
+    two.on("b").sit()
+    with two.on("a").board() as board:
+        board.tell(third.request.id, "int told_on_a = 1;\n")
+    said = two.carry(monkeypatch, "b", "a")
+    assert "brought asked up to revision" in said
+    assert [entry.request.id for entry in two.on("a").open()] == [
+        second.request.id,
+        fourth.request.id,
+    ]
+    assert "int told_on_b = 1;\n" in two.sources("a").values()
+    two.carry(monkeypatch, "a", "b")
+    two.on("b").sit()
+    assert "int told_on_a = 1;\n" in two.sources("b").values()
+
+
+def test_a_workstation_that_went_on_gives_way_to_verdicts_and_loses_no_answer(
+    two: Two, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    two.unpack(monkeypatch, with_ideas_open(two, monkeypatch), "a")
+    two.on("a").answer_all()
+    two.on("a").sit()
+    kernels = [entry.request.id for entry in two.on("a").open()]
+    back = two.pack(monkeypatch, "a")
+    assert two.on("a").answer_all() == 4  # requests that machine b has never heard of by then
+    two.on("a").sit()
+    two.unpack(monkeypatch, back, "b")
+    with two.on("b").board() as board:
+        board.tell(kernels[0], "int told_on_b = 1;\n")
+    two.on("b").sit()
+    said = two.carry(monkeypatch, "b", "a")
+    assert f"request {kernels[0]} was answered on both sides" in said
+    two.on("a").sit()
+    assert isinstance(two.on("b").sit(), Waits)
+    two.carry(monkeypatch, "a", "b")
+    assert isinstance(two.on("b").sit(), Outcome)
+    assert len(two.sources("b")) == 5
+
+
+def test_an_older_pack_still_brings_its_answers(two: Two, monkeypatch: pytest.MonkeyPatch) -> None:
+    two.unpack(monkeypatch, with_ideas_open(two, monkeypatch), "a")
+    two.on("b").answer_all()
+    two.on("b").sit()
+    with two.on("b").board() as board:
+        board.tell(board.open()[0].request.id, "int first = 1;\n")
+    two.on("b").sit()
+    with two.on("a").board() as board:
+        board.tell(board.open()[0].request.id, "an idea of the workstation\n")
+    before = two.sources("b")
+    said = two.carry(monkeypatch, "a", "b")
+    assert "went on here" in said
+    assert "1 answers were not here and were taken in" in said
+    assert two.sources("b") == before
+
+
+def test_leases_go_along_and_end_by_themselves(two: Two, monkeypatch: pytest.MonkeyPatch) -> None:
+    with two.on("b").board() as board:
+        taken = board.take("anna", 60)
+        assert taken is not None
+    two.carry(monkeypatch, "b", "a")
+    with two.on("a").board() as board:
+        assert board.take("ben", 60) is None
+        (entry,) = board.entries()
+        assert entry.lease is not None
+        assert entry.lease.by == "anna"
+
+
+def test_verdicts_on_both_sides_are_refused_before_anything_changes(
+    two: Two, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    away_with = two.pack(monkeypatch, "b")
+    two.unpack(monkeypatch, away_with, "a")
+    for machine, source in (("a", "int a = 1;\n"), ("b", "int b = 1;\n")):
+        run = two.on(machine)
+        run.executor = FakeExecutor(failing=0)
+        with run.board() as board:
+            board.tell(board.open()[0].request.id, source)
+        run.sit()
+    file = two.pack(monkeypatch, "b")
+    away(two._here, monkeypatch, "a")
+    before = (two.sources("a"), two.on("a").open())
+    result = call("unpack", str(file))
+    assert result.exit_code == 2
+    assert "verdicts or paid replies among both; nothing was changed" in result.output
+    assert "--as" in result.output
+    assert (two.sources("a"), two.on("a").open()) == before
