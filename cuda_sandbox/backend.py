@@ -14,6 +14,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from cuda_sandbox import backends
 from cuda_sandbox.buffers import Buffers
@@ -23,6 +24,9 @@ from cuda_sandbox.report import Resources
 from cuda_sandbox.screen import Rules
 from cuda_sandbox.signature import Signature
 from cuda_sandbox.tensor import TensorSpec
+
+if TYPE_CHECKING:
+    from cuda_sandbox.profiler import Probe
 
 WORKER_SOURCES = Path(__file__).parent / "worker"
 
@@ -125,6 +129,15 @@ class Backend(ABC):
     @abstractmethod
     def checks(self, arch: str, flags: Sequence[str]) -> Checks:
         """How a kernel is certified with this language's sanitizers."""
+
+    def probe(self, arch: str, flags: Sequence[str]) -> Probe:
+        """How a kernel is looked into at work; by default it is not."""
+        from cuda_sandbox.profiler import Probe, Profile
+        from cuda_sandbox.standalone import Recipe
+
+        del arch, flags
+        why = f"{self.name} kernels are not profiled"
+        return Probe(Recipe((), lambda _: ""), lambda *_: Profile(missing=why), missing=why)
 
     def defines(self, source: str, header: str) -> list[str]:
         """Macros that spare the compiler parts of the header that this source does not need."""

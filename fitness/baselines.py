@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 _EFFORT = Effort(least=15, most=100, seconds=2.0, width=0.005)
 
 _SETTLE_S = 20.0
-_BETTER = 0.95
+BETTER = 0.95
 """How long PyTorch may take to show its best, and what share of its time counts as better."""
 
 DEADLINE_S = 300.0
@@ -172,7 +172,7 @@ class Baselines:
         until = time.monotonic() + _SETTLE_S
         while calm < 2 and time.monotonic() < until:
             found = interval(sample(timed, _EFFORT))
-            calm = 0 if found.median < _BETTER * best.median else calm + 1
+            calm = 0 if found.median < BETTER * best.median else calm + 1
             best = min(best, found, key=lambda one: one.median)
         return best
 

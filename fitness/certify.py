@@ -4,84 +4,135 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import datetime
+import hashlib
 import platform
 import secrets
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import torch
 
+from cuda_sandbox.devices import cpu
 from cuda_sandbox.isolation import isolation_layers
 from cuda_sandbox.kernel import Kernel
 from cuda_sandbox.report import CandidateFailure, CompileReport, Status
 from cuda_sandbox.sanitizer import sanitize
-from cuda_sandbox.slot import timing_slot
-from fitness.baselines import Baselines, speedups
-from fitness.contents import Bank, Content
-from fitness.evaluation import Evaluation, Interval
-from fitness.hardware import slot, throttling
-from fitness.timing import Effort, interleave, interval, ratio
-from fitness.trial import Trial
+from fitness.baselines import precision_flags, speedups
+from fitness.certificate import SCHEMA
+from fitness.contents import Bank
+from fitness.evaluation import Baseline, Evaluation, Interval, Precision
+from fitness.profile import argument_bytes, profiled
+from fitness.sitting import Sitting, sit
 
 if TYPE_CHECKING:
     from fitness.judge import Judge
+    from fitness.trial import Trial
 
-_EFFORT = Effort(least=31, most=200, seconds=6.0, width=0.005)
-
-_SANITIZER_S = 120.0
+SANITIZER_S = 120.0
 """What each sanitizer may take: racecheck slows a large kernel down a thousandfold."""
 
 Compiled = tuple[Kernel, CompileReport]
 
 
-def certify(judge: Judge, candidate: Compiled, rivals: Mapping[str, Compiled]) -> Evaluation:
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """How a certification is to go: ``sanitizer_s`` bounds each sanitizer.
+
+    ``command`` is what repeats it (found from the task, if empty), ``made_by`` our version.
+    """
+
+    sanitizer_s: float = SANITIZER_S
+    command: str = ""
+    made_by: str = ""
+
+
+def certify(
+    judge: Judge,
+    candidate: Compiled,
+    rivals: Mapping[str, Compiled],
+    terms: Terms = Terms(),
+) -> Evaluation:
     """The full verdict on ``candidate``: an evaluation that carries a certificate.
 
-    On top of an ordinary verdict: inputs of a fresh secret, sanitizers, bitwise repeatability, and
-    timing against ``rivals`` (by name) and PyTorch, interleaved in one sitting, from which the
-    evaluation's figures are then taken. A check that failed makes the evaluation a failure; one
-    that could not run says ``not run: why``.
+    On top of an ordinary verdict: inputs of a fresh secret, bitwise repeatability, sanitizers, and
+    timing against ``rivals`` (by name) and PyTorch in all its modes, interleaved in one sitting,
+    from which the evaluation's figures are then taken. The first check that fails makes the
+    evaluation a failure, and the certificate says which; one that could not run says
+    ``not run: why``, which is no pass.
     """
-    judge.baselines.get(*judge.baselines.modes)
     first = judge.evaluate(*candidate)
+    work = _Certification(judge, candidate, rivals, terms)
+    work.check("verdict", lambda: _accepted(first))
+    if first.correct:
+        judge.baselines.get(*judge.baselines.modes)
+    work.run()
+    found = work.into(first)
+    if found.correct:
+        found = replace(found, bottleneck=profiled(judge, candidate[0], found))
+    return replace(found, certificate=work.document(found))
+
+
+def _accepted(first: Evaluation) -> str:
     if not first.correct:
-        return first
-    try:
-        certificate = _Certification(judge, candidate, rivals).run()
-    except CandidateFailure as failure:
-        return dataclasses.replace(
-            first, status=failure.status, reason=f"certification: {failure.reason}"
-        )
-    return _with_figures(first, certificate, judge.baselines)
+        raise CandidateFailure(first.status, first.reason)
+    return "passed"
 
 
 class _Certification:
-    """Runs the checks one after the other; raises CandidateFailure at the first that fails."""
+    """Runs the checks one after the other; after one that failed the rest is not run."""
 
-    def __init__(self, judge: Judge, candidate: Compiled, rivals: Mapping[str, Compiled]) -> None:
+    def __init__(
+        self, judge: Judge, candidate: Compiled, rivals: Mapping[str, Compiled], terms: Terms
+    ) -> None:
         self.judge = judge
         self.kernel, self.compiled = candidate
         self.rivals = rivals
+        self.terms = terms
         self.bank = Bank(judge.task, judge.demand, secrets.randbits(63))
+        self.checks: dict[str, str] = {}
+        self.failure: CandidateFailure | None = None
+        self.blamed = ""
+        self.precision: Precision | None = None
+        self.sitting: Sitting | None = None
 
-    def run(self) -> dict[str, Any]:
-        """The certificate."""
-        checks: dict[str, str] = {}
-        with self.judge.trial(self.kernel, self.compiled, self.judge.arena) as trial:
-            precision = self.judge.examine(trial, self.bank)
-            checks["hidden inputs"] = f"passed on {len(self.bank.checks)} distributions"
-            checks["repeatability"] = self._repeat(trial)
-            figures = self._sitting(trial)
-        checks.update(self._sanitize())
-        return {
-            "task": self.judge.task.description.name,
-            "source_digest": self.kernel.digest(self.judge.signature.header(self.kernel.language)),
-            "checks": checks,
-            "precision": dataclasses.asdict(precision),
-            "distributions": [content.name for content in self.bank.checks],
-            "figures": figures,
-            "environment": environment(self.judge),
-        }
+    def check(self, name: str, run: Callable[[], str]) -> None:
+        """Enter what ``run`` says, or how it failed."""
+        if self.failure is not None:
+            self.checks[name] = f"not run: {self.blamed} failed"
+            return
+        try:
+            self.checks[name] = run()
+        except CandidateFailure as failure:
+            self.checks[name] = f"failed: {failure.reason}"
+            self.failure, self.blamed = failure, name
+
+    def run(self) -> None:
+        """All checks beyond the ordinary verdict."""
+        with contextlib.ExitStack() as stack:
+            trial = self._trial(stack)
+            self.check("hidden inputs", lambda: self._hidden(trial()))
+            self.check("repeatability", lambda: self._repeat(trial()))
+            self.check("timing", lambda: self._sit(trial()))
+        self._sanitize()
+
+    def _trial(self, stack: contextlib.ExitStack) -> Callable[[], Trial]:
+        """The one worker of all checks, started by the first: it may fail at that already."""
+        started: list[Trial] = []
+
+        def trial() -> Trial:
+            if not started:
+                judge = self.judge
+                opened = judge.trial(self.kernel, self.compiled, judge.arena)
+                started.append(stack.enter_context(opened))
+            return started[0]
+
+        return trial
+
+    def _hidden(self, trial: Trial) -> str:
+        self.precision = self.judge.examine(trial, self.bank)
+        return f"passed on {len(self.bank.checks)} distributions"
 
     def _repeat(self, trial: Trial) -> str:
         """Whether calls on the same inputs agree to the bit; if not, by how much they differ."""
@@ -92,117 +143,145 @@ class _Certification:
             for other in runs[1:]
             for first, again in zip(runs[0], other, strict=True)
         )
-        return "bitwise equal" if spread == 0 else f"not deterministic: spread {spread:.3g}"
+        if spread == 0:
+            return "passed: three runs equal to the bit"
+        return f"passed: declared not deterministic, spread {spread:.3g}"
 
-    def _sitting(self, trial: Trial) -> dict[str, Any]:
-        """Times and ratios of the kernel, its rivals and PyTorch, taken in turns."""
-        with contextlib.ExitStack() as stack:
-            calls = {"kernel": self._timed(trial)}
-            for name, rival in self.rivals.items():
-                arena = self.judge.new_arena()
-                stack.callback(arena.close)
-                with contextlib.suppress(CandidateFailure):
-                    calls[name] = self._timed(stack.enter_context(self.judge.trial(*rival, arena)))
-            for mode in self.judge.baselines.known():
-                # torch.compile may fail where its figure is known from elsewhere: one ratio less
-                with contextlib.suppress(Exception):
-                    calls[mode] = stack.enter_context(self.judge.baselines.ready(mode))
-            # An A/A control: the same kernel twice tells what a ratio of 1 looks like here.
-            calls["kernel again"] = calls["kernel"]
-            stack.enter_context(timing_slot(slot(self.judge.device)))
-            before = throttling(self.judge.device)
-            times = interleave(calls, _EFFORT, self.judge.rng)
-            missing = trial.compare_clocks(self.bank.timed)
-        for name in ("kernel", "kernel again"):
-            times[name] = [told + missing for told in times[name]]
-        return {
-            "time_ms": {name: _plain(interval(taken)) for name, taken in times.items()},
-            "speedup": {
-                name: _plain(ratio(taken, times["kernel"]))
-                for name, taken in times.items()
-                if name != "kernel"
-            },
-            "rounds": len(times["kernel"]),
-            "clocks before": before,
-            "clocks after": throttling(self.judge.device),
-        }
+    def _sit(self, trial: Trial) -> str:
+        found = sit(self.judge, trial, self.bank, self.rivals)
+        self.sitting = found.without_slack(self.judge.baselines.known())
+        return f"passed: {self.sitting.summary}"
 
-    def _timed(self, trial: Trial) -> Callable[[], float]:
-        contents = self.bank.timed
-        for _ in range(3):
-            trial.timed(contents)
-        return lambda: trial.timed(contents)
-
-    def _sanitize(self) -> dict[str, str]:
-        content = self.bank.checks[0]
+    def _sanitize(self) -> None:
+        """Each sanitizer's word; all are told, and the first that found something decides."""
+        judge = self.judge
+        runs = judge.backend.checks(judge.arch, self.kernel.flags).runs
+        names = [name for run in runs for name in run.names]
+        if self.failure is not None:
+            self.checks |= dict.fromkeys(names, f"not run: {self.blamed} failed")
+            return
         found = sanitize(
             self.kernel,
-            self.judge.signature,
-            self.judge.arch,
-            _bytes(content, self.judge),
-            deadline_s=_SANITIZER_S,
+            judge.signature,
+            judge.arch,
+            argument_bytes(judge, self.bank.checks[0].leaves),
+            deadline_s=self.terms.sanitizer_s,
         )
-        for check, verdict in found.items():
-            if verdict.startswith("failed"):
-                raise CandidateFailure(Status.INCORRECT, f"{check} {verdict}")
-        return found
+        self.checks |= found
+        wrong = [(name, said) for name, said in found.items() if said.startswith("failed")]
+        if wrong:
+            self.blamed, said = wrong[0]
+            self.failure = CandidateFailure(Status.INCORRECT, f"{self.blamed} {said}")
+
+    def into(self, first: Evaluation) -> Evaluation:
+        """The first verdict with what was found since in its place."""
+        if not first.correct:
+            return first
+        if self.failure is not None:
+            reason = f"certification: {self.failure.reason}"
+            return replace(first, status=self.failure.status, reason=reason)
+        assert self.sitting is not None
+        times, known = self.sitting.time_ms, self.judge.baselines.known()
+        found = {
+            mode: replace(base, time_ms=times.get(mode, base.time_ms))
+            for mode, base in known.items()
+        }
+        self.judge.baselines.keep_faster(found)
+        return replace(
+            first,
+            time_ms=times["kernel"],
+            roofline_share=self.judge.roofline(first.precision).share(times["kernel"].median),
+            baselines=found,
+            speedup=speedups(found, times["kernel"], first.precision),
+        )
+
+    def document(self, found: Evaluation) -> dict[str, Any]:
+        """The certificate."""
+        judge, kernel = self.judge, self.kernel
+        task = judge.task.description
+        return {
+            "schema": SCHEMA,
+            "verdict": "certified" if found.correct else "not certified",
+            "status": str(found.status),
+            "reason": found.reason,
+            "made": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
+            "made_by": self.terms.made_by,
+            "command": self.terms.command or command(judge, kernel),
+            "task": {"name": task.name, "digest": _digest(task.source)},
+            "kernel": {
+                "language": kernel.language,
+                "flags": list(kernel.flags),
+                "digest": _digest(kernel.source),
+            },
+            "source_digest": kernel.digest(judge.signature.header(kernel.language)),
+            "demand": dataclasses.asdict(judge.demand),
+            "checks": self.checks,
+            "precision": None if self.precision is None else dataclasses.asdict(self.precision),
+            "distributions": [content.name for content in self.bank.checks],
+            "left_out": list(self.bank.left_out),
+            "figures": self.sitting.figures() if self.sitting else {},
+            "baselines": _baselines(found.baselines, judge.baselines.failed, self.sitting),
+            "clocks": self.sitting.clocks if self.sitting else {"summary": "not run: not timed"},
+            "resources": [dataclasses.asdict(each) for each in found.resources],
+            "bottleneck": found.bottleneck.lines() if found.bottleneck else [],
+            "environment": environment(judge),
+        }
+
+
+def command(judge: Judge, kernel: Kernel) -> str:
+    """The call that repeats a certification of this kernel, with the files' names alone."""
+    demand = judge.demand
+    asked = f"--tier {demand.tier}" if demand.tier else f"--tolerance {demand.tolerance:g}"
+    task = judge.task.reference.file.path.name
+    flags = [f"--flag={flag}" for flag in kernel.flags]
+    file = f"KERNEL{judge.backend.suffix}"
+    return " ".join(
+        ["kernelevo certify", task, file, f"--device {judge.device.type}", asked, *flags]
+    )
 
 
 def environment(judge: Judge) -> dict[str, Any]:
-    """Device, versions, precision flags and isolation, for the certificate."""
+    """Device, versions, compiler, precision flags and isolation, for the certificate."""
     return {
         "device": judge.name,
         "arch": judge.arch,
         "threads": judge.threads,
+        "cpu": cpu().name,
         "torch": torch.__version__,
         "cuda": torch.version.cuda,
         "python": platform.python_version(),
-        "allow_tf32": {
-            "matmul": torch.backends.cuda.matmul.allow_tf32,
-            "cudnn": torch.backends.cudnn.allow_tf32,
-        },
+        "system": f"{platform.system()} {platform.release()}",
+        "compiler": judge.backend.identity(judge.arch),
+        "precision_flags": precision_flags(),
         "isolation": dataclasses.asdict(isolation_layers()),
     }
 
 
-def _with_figures(
-    first: Evaluation, certificate: dict[str, Any], baselines: Baselines
-) -> Evaluation:
-    """The evaluation with the sitting's figures in place of those taken one after the other."""
-    times = {name: Interval(**value) for name, value in certificate["figures"]["time_ms"].items()}
-    found = {
-        mode: dataclasses.replace(known, time_ms=times[mode])
-        for mode, known in first.baselines.items()
-        if mode in times
+def _baselines(
+    found: Mapping[str, Baseline], failed: Mapping[str, str], sitting: Sitting | None
+) -> dict[str, Any]:
+    """Each mode's tier and time, and whether it is of this sitting; or why there is none."""
+    timed = sitting.time_ms if sitting else {}
+    told: dict[str, Any] = {
+        mode: {
+            "time_ms": _plain(base.time_ms),
+            "tier": base.tier,
+            "in_this_sitting": mode in timed,
+        }
+        for mode, base in found.items()
     }
-    baselines.keep_faster(found)
-    return dataclasses.replace(
-        first,
-        time_ms=times["kernel"],
-        baselines=found,
-        speedup=speedups(found, times["kernel"], first.precision),
-        certificate=certificate,
-    )
+    return told | {mode: f"not run: {why}" for mode, why in failed.items()}
 
 
 def _plain(found: Interval) -> dict[str, float]:
     return dataclasses.asdict(found)
 
 
+def _digest(text: str) -> str:
+    return f"sha256:{hashlib.sha256(text.encode()).hexdigest()}"
+
+
 def _difference(first: torch.Tensor, again: torch.Tensor) -> float:
     if torch.equal(first, again):
         return 0.0
     return float((first.double() - again.double()).abs().max())
-
-
-def _bytes(content: Content, judge: Judge) -> dict[str, bytes]:
-    return {
-        spec.name: content.leaves[spec.name]
-        .cpu()
-        .contiguous()
-        .view(-1)
-        .view(torch.uint8)
-        .numpy()
-        .tobytes()
-        for spec in judge.signature.arguments
-    }

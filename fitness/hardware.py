@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import subprocess
 import time
 from collections.abc import Callable
 from dataclasses import asdict, astuple, dataclass
@@ -90,36 +89,6 @@ def cache_bytes(device: torch.device) -> int:
     if device.type == "cuda":
         return int(torch.cuda.get_device_properties(device).L2_cache_size)
     return cpu().cache_bytes
-
-
-def throttling(device: torch.device) -> dict[str, str]:
-    """Clocks, temperature and throttle reasons as nvidia-smi reads them; empty on a CPU.
-
-    Where nvidia-smi does not answer, the one entry ``not run`` says why.
-    """
-    import torch
-
-    if device.type != "cuda":
-        return {}
-    fields = [
-        "clocks.sm",
-        "clocks.mem",
-        "temperature.gpu",
-        "power.draw",
-        "clocks_event_reasons.active",
-    ]
-    uuid = f"GPU-{torch.cuda.get_device_properties(device).uuid}"
-    command = [
-        "nvidia-smi",
-        f"--query-gpu={','.join(fields)}",
-        "--format=csv,noheader",
-        f"--id={uuid}",
-    ]
-    try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=10, check=True)
-    except (OSError, subprocess.SubprocessError) as error:
-        return {"not run": f"nvidia-smi: {error}"}
-    return dict(zip(fields, (value.strip() for value in done.stdout.split(",")), strict=False))
 
 
 def _best_seconds(call: Callable[[], object], device: torch.device, repeats: int = 7) -> float:

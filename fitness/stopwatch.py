@@ -10,8 +10,11 @@ import torch
 
 from fitness.hardware import cache_bytes
 
-_SPIN_CYCLES = 200_000
-"""About 0.1 ms: long enough that the call is queued before the first event fires."""
+_SPIN_CYCLES, _MOST_CYCLES = 200_000, 4_000_000
+"""0.1 ms at first and 2 ms at most: until the whole call is queued before the first event fires.
+
+A call that takes longer to queue (a network of a thousand operations) is bound by its launches.
+"""
 
 
 def steady_heap() -> None:
@@ -33,6 +36,7 @@ class Stopwatch:
         self._device = device
         size = 2 * cache_bytes(device)
         self._flush = torch.empty(size // 4, dtype=torch.float32, device=device)
+        self._cycles = _SPIN_CYCLES
         self._time = self._on_gpu if device.type == "cuda" else self._on_cpu
 
     def __call__(self, call: Callable[[], object]) -> float:
@@ -49,14 +53,24 @@ class Stopwatch:
 
     def _on_gpu(self, call: Callable[[], object]) -> float:
         with torch.cuda.device(self._device):  # events and streams are the current device's
-            return self._between_events(call)
+            while True:
+                elapsed, started_early = self._between_events(call)
+                if not started_early or self._cycles >= _MOST_CYCLES:
+                    return elapsed
+                self._cycles *= 2
+                self._flush.zero_()
 
-    def _between_events(self, call: Callable[[], object]) -> float:
+    def _between_events(self, call: Callable[[], object]) -> tuple[float, bool]:
+        """The time in ms, and whether the device began before all of the call was queued.
+
+        Then it may have waited for us: guards of torch.compile alone take 0.1 ms.
+        """
         before, after = (torch.cuda.Event(enable_timing=True) for _ in range(2))
-        torch.cuda._sleep(_SPIN_CYCLES)
+        torch.cuda._sleep(self._cycles)
         before.record()
         kept = call()
         after.record()
+        started_early = before.query()
         after.synchronize()
         del kept
-        return float(before.elapsed_time(after))
+        return float(before.elapsed_time(after)), started_early

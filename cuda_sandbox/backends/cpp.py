@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 
-from cuda_sandbox import drivers, reports, toolchain
+from cuda_sandbox import drivers, reports, toolchain, vectorised
 from cuda_sandbox.backend import (
     Backend,
     Check,
@@ -19,7 +19,9 @@ from cuda_sandbox.backend import (
 )
 from cuda_sandbox.buffers import Buffers, HostBuffers
 from cuda_sandbox.devices import cpu
+from cuda_sandbox.profiler import Probe
 from cuda_sandbox.screen import Rules
+from cuda_sandbox.standalone import Recipe
 from cuda_sandbox.tensor import TensorSpec
 
 WORKER = (
@@ -106,6 +108,13 @@ class Cpp(Backend):
         environment = {"ASAN_OPTIONS": "detect_leaks=0", "UBSAN_OPTIONS": "print_stacktrace=0"}
         run = Check((), environment, reports.gcc_sanitizers, ("address", "undefined"))
         return Checks(command, drivers.cpp, (run,))
+
+    def probe(self, arch: str, flags: Sequence[str]) -> Probe:
+        """What the compiler says of the loops it vectorised; nothing is run."""
+        options = ("-std=c++20", "-O3", f"-march={arch}", "-fopenmp", *flags)
+        told = vectorised.options(self._is_clang())
+        recipe = Recipe((self._compiler(), *options, *told), drivers.cpp)
+        return Probe(recipe, vectorised.read)
 
     def _compiler(self) -> str:
         if why := self.missing():

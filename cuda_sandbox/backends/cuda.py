@@ -7,7 +7,7 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 
-from cuda_sandbox import driver, drivers, ptxas, reports, toolchain
+from cuda_sandbox import driver, drivers, ncu, ptxas, reports, toolchain
 from cuda_sandbox.backend import (
     WORKER_SOURCES,
     Backend,
@@ -23,9 +23,11 @@ from cuda_sandbox.buffers import Buffers
 from cuda_sandbox.cuda_buffers import CudaBuffers
 from cuda_sandbox.cuda_names import unneeded_headers
 from cuda_sandbox.isolation import Mount
+from cuda_sandbox.profiler import Probe
 from cuda_sandbox.report import Resources
 from cuda_sandbox.screen import with_extra
 from cuda_sandbox.signature import Signature
+from cuda_sandbox.standalone import Recipe
 from cuda_sandbox.tensor import TensorSpec
 
 WORKER = (
@@ -110,14 +112,33 @@ class Cuda(Backend):
 
     def checks(self, arch: str, flags: Sequence[str]) -> Checks:
         """compute-sanitizer's four tools, one run each."""
-        options = ["-cudart", "shared", "-std=c++17", "-O3", "-lineinfo"]
-        options += ["-Xlinker", "-rpath", "-Xlinker", str(self._library_folder())]
         program = self._toolkit() / "bin" / "compute-sanitizer"
         missing = "" if program.exists() else "the CUDA toolkit here has no compute-sanitizer"
         missing = missing or ("" if driver.count() else "no CUDA device")
         runs = tuple(self._check(name, str(program), missing) for name in _SANITIZERS)
-        mounts = () if missing else self._device_mounts()
-        return Checks((self._nvcc(), *options, *code_for(arch), *flags), self._driver, runs, mounts)
+        mounts = () if missing else device_mounts()
+        return Checks(self._alone(arch, flags), self._driver, runs, mounts)
+
+    def probe(self, arch: str, flags: Sequence[str]) -> Probe:
+        """Nsight Compute over the same program."""
+        program = ncu.program()
+        missing = "" if driver.count() else "no CUDA device"
+        if program is None:
+            missing = missing or "no ncu: install NVIDIA Nsight Compute"
+        if missing or program is None:
+            recipe = Recipe(self._alone(arch, flags), self._driver)
+            return Probe(recipe, ncu.read, missing=missing)
+        mounts = (*device_mounts(), *ncu.mounts(program))
+        folders = search_path(driver.library_mounts())
+        environment = {"LD_LIBRARY_PATH": folders, "CUDA_CACHE_DISABLE": "1", "HOME": "/tmp"}
+        recipe = Recipe(self._alone(arch, flags), self._driver, mounts)
+        return Probe(recipe, ncu.read, ncu.command(program), environment)
+
+    def _alone(self, arch: str, flags: Sequence[str]) -> tuple[str, ...]:
+        """The compiler's command for a program of its own, that tools can name lines of."""
+        options = ["-cudart", "shared", "-std=c++17", "-O3", "-lineinfo"]
+        options += ["-Xlinker", "-rpath", "-Xlinker", str(self._library_folder())]
+        return (self._nvcc(), *options, *code_for(arch), *flags)
 
     def _check(self, name: str, program: str, missing: str) -> Check:
         options = ("--error-exitcode", "99", "--print-limit", "3", *_SANITIZERS[name])
@@ -132,14 +153,6 @@ class Cuda(Backend):
         helper = (WORKER_SOURCES / "tensor_map.hpp").read_text(encoding="utf-8")
         return drivers.cuda(signature, helper.replace("#pragma once", ""))
 
-    @staticmethod
-    def _device_mounts() -> tuple[Mount, ...]:
-        """The driver's libraries, its device nodes, and what it reads of the system."""
-        names = (*_DEVICES, *driver.device_nodes())
-        devices = tuple(Mount(Path(name), device=True) for name in names)
-        folders = tuple(Mount(Path(name)) for name in _SYSTEM_FOLDERS)
-        return (*driver.library_mounts(), *folders, *devices)
-
     def defines(self, source: str, header: str) -> list[str]:
         """Leave large headers out where the source names nothing of them."""
         return unneeded_headers(source, header)
@@ -153,7 +166,7 @@ class Cuda(Backend):
         facts = driver.device(driver.ordinal(device))
         path = self.build_worker(facts.arch, cache)
         ours = libraries(path) + libraries(driver.library_path())
-        found = self._device_mounts()
+        found = device_mounts()
         environment = {
             "LD_LIBRARY_PATH": search_path((*ours, *driver.library_mounts())),
             "CUDA_VISIBLE_DEVICES": facts.uuid,
@@ -191,8 +204,16 @@ class Cuda(Backend):
         return str(self._toolkit() / "bin" / "nvcc")
 
 
-def code_for(arch: str) -> list[str]:
-    """nvcc's options for one chip: ``sm_90`` and ``sm_90a`` both mean 90a, ``sm_89`` is plain.
+def device_mounts() -> tuple[Mount, ...]:
+    """The driver's libraries, its device nodes, and what it reads of the system."""
+    names = (*_DEVICES, *driver.device_nodes())
+    devices = tuple(Mount(Path(name), device=True) for name in names)
+    folders = tuple(Mount(Path(name)) for name in _SYSTEM_FOLDERS)
+    return (*driver.library_mounts(), *folders, *devices)
+
+
+def chip(arch: str) -> str:
+    """The chip that code is made for: ``90a`` for ``sm_90`` and ``sm_90a``, ``89`` for ``sm_89``.
 
     Raises:
         ValueError: ``arch`` is no CUDA architecture.
@@ -200,8 +221,13 @@ def code_for(arch: str) -> list[str]:
     match = re.fullmatch(r"sm_(\d{2,3})[af]?", arch)
     if match is None:
         raise ValueError(f"{arch!r} is no CUDA architecture; write it as sm_89 or sm_90a")
-    chip = match[1] + ("a" if match[1] in _SPECIFIC else "")
-    return ["-gencode", f"arch=compute_{chip},code=sm_{chip}"]
+    return match[1] + ("a" if match[1] in _SPECIFIC else "")
+
+
+def code_for(arch: str) -> list[str]:
+    """nvcc's options for one chip. Raises ValueError as `chip`."""
+    name = chip(arch)
+    return ["-gencode", f"arch=compute_{name},code=sm_{name}"]
 
 
 def make() -> Backend:

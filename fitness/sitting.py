@@ -1,0 +1,173 @@
+"""One sitting: a kernel, its rivals and PyTorch timed in turns, under conditions on record."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import functools
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from cuda_sandbox.kernel import Kernel
+from cuda_sandbox.report import CandidateFailure, CompileReport
+from cuda_sandbox.slot import timing_slot
+from fitness.baselines import BETTER
+from fitness.conditions import on_record
+from fitness.contents import Bank
+from fitness.evaluation import Baseline, Interval
+from fitness.hardware import slot
+from fitness.timing import Effort, interleave, interval, ratio
+from fitness.trial import Trial
+
+if TYPE_CHECKING:
+    from fitness.judge import Judge
+
+_EFFORT = Effort(least=31, most=200, seconds=6.0, width=0.005)
+
+AGAIN = "kernel again"
+"""An A/A control: the same kernel twice tells what a ratio of 1 looks like here."""
+
+_SLACK = "not of this sitting: PyTorch has been faster"
+
+Calls = dict[str, Callable[[], float]]
+
+
+@dataclass(frozen=True, slots=True)
+class Sitting:
+    """What came of it: times (ms) and ratios to the kernel's, by name; who could not take part."""
+
+    time_ms: Mapping[str, Interval]
+    speedup: Mapping[str, Interval]
+    rounds: int
+    absent: Mapping[str, str]
+    clocks: Mapping[str, Any]
+
+    @property
+    def summary(self) -> str:
+        """How many rounds, and how quiet it was."""
+        again = self.speedup[AGAIN]
+        control = f"A/A control {again.median:.4f} [{again.low:.4f}, {again.high:.4f}]"
+        return f"{self.rounds} rounds, {control}"
+
+    def without_slack(self, known: Mapping[str, Baseline]) -> Sitting:
+        """The same less the modes in which PyTorch was slower than it has been known to be.
+
+        Others were using the machine: no ratio to such a time means anything.
+        """
+        slack = {
+            mode: f"{_SLACK}: {self.time_ms[mode].median:.4g} ms, not {base.time_ms.median:.4g} ms"
+            for mode, base in known.items()
+            if mode in self.time_ms and base.time_ms.median < BETTER * self.time_ms[mode].median
+        }
+        return dataclasses.replace(
+            self,
+            time_ms={name: one for name, one in self.time_ms.items() if name not in slack},
+            speedup={name: one for name, one in self.speedup.items() if name not in slack},
+            absent={**self.absent, **slack},
+        )
+
+    def figures(self) -> dict[str, Any]:
+        """For a certificate."""
+        return {
+            "time_ms": {name: dataclasses.asdict(one) for name, one in self.time_ms.items()},
+            "speedup": {name: dataclasses.asdict(one) for name, one in self.speedup.items()},
+            "rounds": self.rounds,
+            "absent": dict(self.absent),
+        }
+
+
+def sit(
+    judge: Judge, trial: Trial, bank: Bank, rivals: Mapping[str, tuple[Kernel, CompileReport]]
+) -> Sitting:
+    """Time the kernel in ``trial`` beside ``rivals`` and every baseline that is known.
+
+    Raises CandidateFailure where the kernel itself fails; a rival or a baseline that fails is
+    absent.
+    """
+    absent: dict[str, str] = {}
+    with contextlib.ExitStack() as stack:
+        stack.callback(_forget_compiled)
+        calls: Calls = {"kernel": _warm(trial, bank)}
+        for name, rival in rivals.items():
+            with _unless_it_fails(name, absent, CandidateFailure):
+                calls[name] = _rival(judge, rival, bank, stack)
+        for mode in judge.baselines.known():
+            # torch.compile may fail where its figure is known from elsewhere: one ratio less
+            with _unless_it_fails(mode, absent, Exception):
+                calls[mode] = stack.enter_context(judge.baselines.ready(mode))
+        calls[AGAIN] = calls["kernel"]
+        stack.enter_context(timing_slot(slot(judge.device)))
+        with on_record(judge.device) as conditions:
+            times = _in_turns(judge, calls, absent)
+        missing = trial.compare_clocks(bank.timed)
+    for name in ("kernel", AGAIN):
+        times[name] = [told + missing for told in times[name]]
+    return Sitting(
+        time_ms={name: interval(taken) for name, taken in times.items()},
+        speedup={n: ratio(taken, times["kernel"]) for n, taken in times.items() if n != "kernel"},
+        rounds=len(times["kernel"]),
+        absent=absent,
+        clocks=conditions.as_json(),
+    )
+
+
+def _in_turns(judge: Judge, calls: Calls, absent: dict[str, str]) -> dict[str, list[float]]:
+    """All calls in turns; again without the one that failed, if that is not the kernel."""
+    failed: list[str] = []
+
+    def noted(name: str) -> float:
+        try:
+            return calls[name]()
+        except Exception as error:
+            absent[name] = f"not run: {_first_line(error)}"
+            failed.append(name)
+            raise
+
+    while True:
+        try:
+            turns = {name: functools.partial(noted, name) for name in calls}
+            return interleave(turns, _EFFORT, judge.rng)
+        except Exception:
+            if failed[-1] in ("kernel", AGAIN):
+                raise
+            del calls[failed[-1]]
+
+
+def _rival(
+    judge: Judge,
+    rival: tuple[Kernel, CompileReport],
+    bank: Bank,
+    stack: contextlib.ExitStack,
+) -> Callable[[], float]:
+    arena = judge.new_arena()
+    stack.callback(arena.close)
+    return _warm(stack.enter_context(judge.trial(*rival, arena)), bank)
+
+
+def _warm(trial: Trial, bank: Bank) -> Callable[[], float]:
+    contents = bank.timed
+    for _ in range(3):
+        trial.timed(contents)
+    return lambda: trial.timed(contents)
+
+
+@contextlib.contextmanager
+def _unless_it_fails(name: str, absent: dict[str, str], kind: type[Exception]) -> Iterator[None]:
+    try:
+        yield
+    except kind as error:
+        absent[name] = f"not run: {_first_line(error)}"
+
+
+def _first_line(error: Exception) -> str:
+    return f"{type(error).__name__}: {str(error).partition(chr(10))[0]}"
+
+
+def _forget_compiled() -> None:
+    """Let go of what torch.compile made, with the memory of its graphs."""
+    torch._dynamo.reset()
+    if torch.cuda.is_available():
+        torch.cuda.empty_cache()
