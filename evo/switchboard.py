@@ -15,9 +15,9 @@ from evo.records import Call, CallState
 from evo.requests.postbox import Postbox
 from evo.waiting import Waiting
 from evo.watch import Watch
-from operators import extension
-from operators.llm import Kind, Model, Prompt, Provider, Refused, Reply, Usage
+from operators.llm import Kind, Model, Prompt, Refused, Reply, Usage
 from operators.llm.policy import Line
+from operators.llm.table import provider
 
 LOOK_S = 2.0  # between two looks whether a call that waits is still wanted
 
@@ -28,13 +28,6 @@ class Script(Protocol):
     def reply(self, asked: Asked) -> Reply | None:
         """The reply to that very prompt, at no cost; None: ask. May raise to end the run."""
         ...
-
-
-def provider(model: Model) -> Provider:
-    """A model's provider, made by its file."""
-    module = extension.load("operators.llm", "provider", model.provider)
-    made: Provider = module.make(**model.options)
-    return made
 
 
 class Switchboard:
