@@ -14,6 +14,7 @@ from evo import config_errors, runs
 from evo.sections import (
     AuthorConfig,
     Budget,
+    Certification,
     Count,
     Cpu,
     FitnessConfig,
@@ -24,7 +25,10 @@ from evo.sections import (
 from evo.yaml_source import ConfigError, Source, override, parse, read
 
 # what may differ when a run is continued: how long, by which rates, and where
-OPEN_TO_CHANGE = ("budget", "variation.rates", "devices", "cpu", "require")
+OPEN_TO_CHANGE = (
+    *("budget", "variation.rates", "devices", "cpu", "require"),
+    *("certification", "fitness.profile"),
+)
 
 
 class RunConfig(Section):
@@ -36,6 +40,7 @@ class RunConfig(Section):
     require: str | None = None
     cpu: Cpu = Cpu()
     fitness: FitnessConfig = FitnessConfig()
+    certification: Certification = Certification()
     population: Population = Population()
     variation: VariationConfig = VariationConfig()
     authors: list[AuthorConfig] = Field(default=[AuthorConfig(name="catalogue")], min_length=1)

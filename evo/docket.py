@@ -25,6 +25,7 @@ class Docket:
         self._budget = budget
         self._judging = waiting.working if executor.devices else waiting.for_device
         self._under_way: dict[str, asyncio.Task[Evaluation | None]] = {}
+        self._profiles: dict[str, asyncio.Task[None]] = {}
         self._failures = 0
         self.last_failure = ""
 
@@ -65,6 +66,29 @@ class Docket:
             hardware = self._executor.hardware
             self._recorder.add_evaluation(digest, hardware, Purpose.CERTIFY, evaluation)
         return evaluation
+
+    def profile(self, kernel: Kernel, digest: str, verdict: Evaluation) -> None:
+        """Have an accepted kernel looked into once a judge has nothing else to do.
+
+        Nobody waits for it: what is found is recorded, and authors are told from then on.
+        """
+        hardware = self._executor.hardware
+        known = self._recorder.evaluation(digest, hardware, Purpose.PROFILE)
+        if known is None and digest not in self._profiles and self._executor.devices:
+            task = asyncio.ensure_future(self._profile(kernel, digest, verdict))
+            self._profiles[digest] = task
+
+    async def _profile(self, kernel: Kernel, digest: str, verdict: Evaluation) -> None:
+        job = Job(kernel, Purpose.PROFILE, verdict=verdict)
+        try:
+            with self._judging():
+                found = await asyncio.wrap_future(self._executor.submit(job))
+        except JobFailed as failure:
+            self._recorder.add_event("failure", str(job.purpose), reason=str(failure))
+            return
+        if found.bottleneck is not None:
+            hardware = self._executor.hardware
+            self._recorder.add_evaluation(digest, hardware, Purpose.PROFILE, found)
 
     async def _verdict(self, job: Job) -> Evaluation | None:
         try:

@@ -28,6 +28,9 @@ from evo.world import World
 from fitness.evaluation import Evaluation
 from operators.author import Brief
 
+MOST_CERTIFIED = 10
+"""So many of the fastest are tried for a certificate: where all fail, it is not by chance."""
+
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
@@ -75,6 +78,7 @@ class Engine:
             Timeline(recorder, self.budget, config.population.islands),
             Champion(recorder, watch),
             watch,
+            profiling=_profiling(config, staff),
         )
 
     async def run(self) -> Outcome:
@@ -107,7 +111,7 @@ class Engine:
         ended = self.budget.exhausted() or why or "all generations are done"
         ranked = contenders(self._recorder, self._hardware)
         demoted: set[str] = set()
-        while best := final(ranked, demoted):
+        while (best := final(ranked, demoted)) and len(demoted) < MOST_CERTIFIED:
             winner = self._recorder.individual(best.id)
             winner.judged(best.evaluation, self.world.config.fitness.baseline)
             self._watch.say(f"certifying {winner.id}")
@@ -120,7 +124,7 @@ class Engine:
                 return self._end(Outcome(winner, certificate, ended))
             demoted.add(winner.digest)
             self._demote(winner, certificate)
-        return self._end(Outcome(None, None, f"{ended}; no kernel was accepted"))
+        return self._end(Outcome(None, None, f"{ended}; {_nobody(len(demoted))}"))
 
     def _rivals(self, winner: Individual) -> tuple[Kernel, ...]:
         """The accepted ones among its parents."""
@@ -151,6 +155,23 @@ class Engine:
         )
         self._recorder.set_info(info)
         return outcome
+
+
+def _nobody(failed: int) -> str:
+    """Why there is no winner."""
+    if not failed:
+        return "no kernel was accepted"
+    if failed < MOST_CERTIFIED:
+        return (
+            f"none of the {failed} accepted kernels was certified: kernelevo show RUN ID says why"
+        )
+    return f"the {failed} fastest kernels all failed certification, and no more were tried"
+
+
+def _profiling(config: RunConfig, staff: Staff) -> bool:
+    """Whether profiles are wanted: as configured, or where a model or a person is to read them."""
+    wanted = {"always": True, "never": False}
+    return wanted.get(config.fitness.profile, bool(staff.models))
 
 
 def _cause(group: BaseExceptionGroup[BaseException]) -> BaseException:

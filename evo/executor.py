@@ -17,15 +17,20 @@ class Purpose(StrEnum):
 
     SEARCH = "search"
     CERTIFY = "certify"
+    PROFILE = "profile"  # what holds it back: no verdict, and the last to be taken
 
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """One kernel to judge. ``rivals`` are timed against it in one sitting when certifying."""
+    """One kernel to judge. ``rivals`` are timed against it in one sitting when certifying.
+
+    ``verdict`` is the search's on a kernel that is to be profiled.
+    """
 
     kernel: Kernel
     purpose: Purpose = Purpose.SEARCH
     rivals: tuple[Kernel, ...] = ()
+    verdict: Evaluation | None = None
 
 
 class JobFailed(UserError):

@@ -231,6 +231,7 @@ class Island:
             self._world.recorder.add_individual(individual)
         await self._judge(individual)
         brood.born.append(individual)
+        self._have_profiled(individual, brood.born)
         self._world.watch.judged(individual)
         return individual
 
@@ -244,6 +245,15 @@ class Island:
             return
         individual.judged(evaluation, world.config.fitness.baseline)
         world.champion.consider(individual)
+
+    def _have_profiled(self, one: Individual, born: Sequence[Individual]) -> None:
+        """Look into a kernel that is elite as things stand, before anybody writes on from it."""
+        if not self._world.profiling or not one.fitness.valid:
+            return
+        rivals = accepted([*self.population, *born])
+        faster = sum(other.fitness.values > one.fitness.values for other in rivals)
+        if faster < max(1, self._world.config.population.elite):
+            self._world.toolbox.profile(one.kernel, one.digest, one.evaluation)
 
     def _any_new(self, offspring: Sequence[Individual], generation: Generation) -> bool:
         known = self._world.memory.known
@@ -259,4 +269,6 @@ class Island:
             )
         migrants = world.toolbox.migrate(self.number, generation.number, self.population)
         world.timeline.close(generation, self.population, migrants)
+        for elite in self.population[: max(1, settings.elite)]:
+            self._have_profiled(elite, ())  # also who came from elsewhere
         world.watch.closed(generation, self.population)

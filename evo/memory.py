@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 
 from evo.credit import Credits
 from evo.individual import Individual
 from evo.store import Store, unpacked
+from fitness.evaluation import Evaluation
 from operators.author import Credit, Specimen, Tried
 from operators.idea import Category, Idea
 
@@ -76,7 +78,13 @@ class Memory:
         assert individual.evaluation is not None
         rows = self._store.rows(_ANCESTRY, (individual.id,))
         ancestry = tuple(_idea(row) for row in rows)
-        return Specimen(individual.id, individual.kernel, individual.evaluation, ancestry)
+        evaluation = self._profiled(individual.digest, individual.evaluation)
+        return Specimen(individual.id, individual.kernel, evaluation, ancestry)
+
+    def _profiled(self, digest: str, evaluation: Evaluation) -> Evaluation:
+        """The evaluation with the kernel's profile, if there is one by now."""
+        found = self._store.evaluation(digest, evaluation.device, "profile")
+        return replace(evaluation, bottleneck=found.bottleneck) if found else evaluation
 
     def credit(self, horizon: tuple[int, ...]) -> Mapping[str, Credit]:
         """What each model has brought, by its name."""

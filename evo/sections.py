@@ -68,6 +68,7 @@ class FitnessConfig(Section):
     tier: Literal["fp32", "tf32", "half"] | None = None
     tolerance: float | None = Field(default=None, gt=0, lt=1)
     baseline: Literal["eager", "compile", "best"] = "eager"
+    profile: Literal["auto", "always", "never"] = "auto"  # auto: where an author asks a model
 
     @field_validator("tolerance")
     @classmethod
@@ -82,6 +83,12 @@ class FitnessConfig(Section):
         if self.tolerance is not None:
             return Demand(None, self.tolerance, self.baseline)
         return Demand(Tier(self.tier or "fp32"), None, self.baseline)
+
+
+class Certification(Section):
+    """``sanitizer_seconds`` is what each sanitizer may take before it counts as not run."""
+
+    sanitizer_seconds: float = Field(default=120.0, gt=0, le=7200)
 
 
 class Migration(Section):

@@ -28,6 +28,7 @@ def build(config: RunConfig, studio: Studio, docket: Docket) -> base.Toolbox:
     toolbox.register("repair", studio.repair)
     toolbox.register("tune", tuning.retune)
     toolbox.register("evaluate", docket.evaluate)
+    toolbox.register("profile", docket.profile)
     population = config.population
     scheme = population.selection
     toolbox.register("select", selection.scheme(scheme.name, scheme.arguments))

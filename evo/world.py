@@ -19,7 +19,8 @@ from evo.watch import Watch
 class World:
     """A run's collaborators, made once by the engine and handed to each island.
 
-    ``header`` is the task's generated header, of which kernels' digests depend.
+    ``header`` is the task's generated header, of which kernels' digests depend; ``profiling``
+    whether kernels that may become elite are profiled, for those who write on from them.
     """
 
     config: RunConfig
@@ -31,3 +32,4 @@ class World:
     timeline: Timeline
     champion: Champion
     watch: Watch
+    profiling: bool = False

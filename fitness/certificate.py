@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,22 @@ from cuda_sandbox.errors import UserError
 SCHEMA = "kernelevo.certificate/1"
 """Named in each certificate; docs/certification.md says what every key holds."""
 
+SANITIZER_S = 120.0
+"""What each sanitizer may take: racecheck slows a large kernel down a thousandfold."""
+
 Document = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """How a certification is to go: ``sanitizer_s`` bounds each sanitizer.
+
+    ``command`` is what repeats it (found from the task, if empty), ``made_by`` our version.
+    """
+
+    sanitizer_s: float = SANITIZER_S
+    command: str = ""
+    made_by: str = ""
 
 
 class NoCertificate(UserError):

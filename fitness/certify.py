@@ -9,7 +9,7 @@ import hashlib
 import platform
 import secrets
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -20,7 +20,7 @@ from cuda_sandbox.kernel import Kernel
 from cuda_sandbox.report import CandidateFailure, CompileReport, Status
 from cuda_sandbox.sanitizer import sanitize
 from fitness.baselines import precision_flags, speedups
-from fitness.certificate import SCHEMA
+from fitness.certificate import SCHEMA, Terms
 from fitness.contents import Bank
 from fitness.evaluation import Baseline, Evaluation, Interval, Precision
 from fitness.profile import argument_bytes, profiled
@@ -30,29 +30,14 @@ if TYPE_CHECKING:
     from fitness.judge import Judge
     from fitness.trial import Trial
 
-SANITIZER_S = 120.0
-"""What each sanitizer may take: racecheck slows a large kernel down a thousandfold."""
-
 Compiled = tuple[Kernel, CompileReport]
-
-
-@dataclass(frozen=True, slots=True)
-class Terms:
-    """How a certification is to go: ``sanitizer_s`` bounds each sanitizer.
-
-    ``command`` is what repeats it (found from the task, if empty), ``made_by`` our version.
-    """
-
-    sanitizer_s: float = SANITIZER_S
-    command: str = ""
-    made_by: str = ""
 
 
 def certify(
     judge: Judge,
     candidate: Compiled,
     rivals: Mapping[str, Compiled],
-    terms: Terms = Terms(),
+    terms: Terms = Terms(),  # noqa: B008  # frozen
 ) -> Evaluation:
     """The full verdict on ``candidate``: an evaluation that carries a certificate.
 

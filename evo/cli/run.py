@@ -102,7 +102,8 @@ def _local(machine: Machine, task_path: Path, task: TaskDescription, config: Run
     from evo.executors.local import LocalExecutor
 
     workers = config.cpu.workers if machine.language == "cpp" else 1
-    return LocalExecutor(machine, task_path, task.signature, config.fitness.demand, workers)
+    demand, seconds = config.fitness.demand, config.certification.sanitizer_seconds
+    return LocalExecutor(machine, task_path, task.signature, demand, workers, seconds)
 
 
 def _show(planned: Plan) -> None:

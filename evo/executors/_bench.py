@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import queue
 import socket
 import subprocess
 import sys
@@ -11,28 +10,24 @@ import tempfile
 import threading
 from collections.abc import Mapping
 from concurrent.futures import Future
-from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from typing import Any
 
 from cuda_sandbox.children import import_path
 from cuda_sandbox.report import Status
 from evo.executor import JobFailed, Purpose
+from evo.executors._jobs import Jobs, Ticket
 from evo.executors._judge_process import Fault, Order, Post, Ready
 from fitness.evaluation import Evaluation
 
 START_S = 600.0  # a judge imports PyTorch, runs the task, computes its truth
-ANSWER_S: Mapping[Purpose, float] = {Purpose.SEARCH: 600.0, Purpose.CERTIFY: 1800.0}
+ANSWER_S: Mapping[Purpose, float] = {
+    Purpose.SEARCH: 600.0,
+    Purpose.CERTIFY: 1800.0,  # and what building for the sanitizers and running them may take
+    Purpose.PROFILE: 300.0,
+}
 MODULE = "evo.executors._judge_process"
 SECRETS = ("KEY", "TOKEN", "SECRET", "PASSWORD", "CREDENTIAL")
-
-
-@dataclass(frozen=True, slots=True)
-class Ticket:
-    """A compiled job that waits for a judge."""
-
-    order: Order
-    future: Future[Evaluation]
 
 
 class Died(Exception):
@@ -42,7 +37,7 @@ class Died(Exception):
 class Bench:
     """One judge's process, with a thread of ours that hands it jobs and starts it again."""
 
-    def __init__(self, post: Post, jobs: queue.SimpleQueue[Ticket | None]) -> None:
+    def __init__(self, post: Post, jobs: Jobs) -> None:
         self._post = post
         self._jobs = jobs
         self._process: subprocess.Popen[bytes] | None = None
@@ -61,7 +56,7 @@ class Bench:
         self._closed.set()
         if self._process is not None:
             self._process.kill()
-        self._jobs.put(None)
+        self._jobs.wake()
 
     def join(self) -> None:
         """Wait until nothing is left of a bench that was stopped."""
@@ -110,7 +105,9 @@ class Bench:
         if self._connection is None:
             self._start()
         self._send(order)
-        answer = self._receive(ANSWER_S[order.job.purpose])
+        purpose = order.job.purpose
+        more = 2 * self._post.sanitizer_s if purpose is Purpose.CERTIFY else 0.0
+        answer = self._receive(ANSWER_S[purpose] + more)
         if isinstance(answer, Fault):
             self._clear()  # its state is not to be trusted any more
             raise JobFailed(f"the judge failed: {answer.message}")

@@ -8,14 +8,16 @@ from __future__ import annotations
 import signal
 import sys
 import traceback
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from cuda_sandbox.children import die_with
 from cuda_sandbox.report import CompileReport
+from evo import __version__
 from evo.executor import Job, Purpose
+from fitness.certificate import SANITIZER_S, Terms
 from fitness.evaluation import Demand, Evaluation
 
 if TYPE_CHECKING:
@@ -24,12 +26,16 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Post:
-    """Where a judge sits: its task, what it demands, on which device, with how many threads."""
+    """Where a judge sits: its task, what it demands, on which device, with how many threads.
+
+    ``sanitizer_s`` bounds each sanitizer of a certification.
+    """
 
     task_path: Path
     demand: Demand
     device: str
     threads: int | None
+    sanitizer_s: float = SANITIZER_S
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,27 +89,37 @@ def serve(connection: Connection, post: Post) -> None:
             return
         connection.send(Ready(judge.name))
         while True:
-            connection.send(answer(judge, connection.recv()))
+            connection.send(answer(judge, connection.recv(), post.sanitizer_s))
 
 
-def answer(judge: Judge, order: Order) -> Evaluation | Fault:
+def answer(judge: Judge, order: Order, sanitizer_s: float = SANITIZER_S) -> Evaluation | Fault:
     """The verdict; a Fault where judging itself failed."""
     try:
         if order.job.purpose is Purpose.SEARCH:
             return judge.evaluate(order.job.kernel, order.compiled)
-        return certified(judge, order)
+        if order.job.purpose is Purpose.PROFILE:
+            return profiled(judge, order.job)
+        return certified(judge, order, Terms(sanitizer_s, made_by=f"kernelevo {__version__}"))
     except Exception:  # noqa: BLE001  # any: it must reach the engine, which knows what to do
         return Fault(traceback.format_exc())
 
 
-def certified(judge: Judge, order: Order) -> Evaluation:
+def profiled(judge: Judge, job: Job) -> Evaluation:
+    """What holds a kernel back, beside the verdict that is known."""
+    from fitness.profile import profiled
+
+    assert job.verdict is not None
+    return replace(job.verdict, bottleneck=profiled(judge, job.kernel, job.verdict))
+
+
+def certified(judge: Judge, order: Order, terms: Terms) -> Evaluation:
     """The certifying verdict, timed in one sitting with the rivals that compile."""
     from fitness.certify import certify
 
     pairs = zip(order.job.rivals, order.rivals, strict=True)
     names = ("parent", "other parent")
     rivals = {name: pair for name, pair in zip(names, pairs, strict=False) if pair[1].object_key}
-    return certify(judge, (order.job.kernel, order.compiled), rivals)
+    return certify(judge, (order.job.kernel, order.compiled), rivals, terms)
 
 
 if __name__ == "__main__":

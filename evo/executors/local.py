@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import queue
 import threading
 from collections.abc import Callable
 from concurrent.futures import Future
@@ -14,17 +13,19 @@ from cuda_sandbox.errors import UserError
 from cuda_sandbox.report import CompileReport, Status
 from cuda_sandbox.signature import Signature
 from evo.executor import Job, JobFailed
-from evo.executors._bench import Bench, Ticket, fail, resolve
+from evo.executors._bench import Bench, fail, resolve
+from evo.executors._jobs import Jobs, Ticket
 from evo.executors._judge_process import Order, Post
 from evo.machine import Machine
+from fitness.certificate import SANITIZER_S
 from fitness.evaluation import Demand, Evaluation, Seconds
 
 
 class LocalExecutor:
     """Compiles on the cores, judges on ``machine.devices``; any idle judge takes the next job.
 
-    ``workers`` judges sit at each device: one for a GPU, as many as wanted for a CPU. Raises
-    UserError where there is no compiler.
+    ``workers`` judges sit at each device: one for a GPU, as many as wanted for a CPU;
+    ``sanitizer_s`` bounds each sanitizer. Raises UserError where there is no compiler.
     """
 
     def __init__(
@@ -34,6 +35,7 @@ class LocalExecutor:
         signature: Signature,
         demand: Demand,
         workers: int = 1,
+        sanitizer_s: float = SANITIZER_S,
     ) -> None:
         if why := find(machine.language).missing():
             raise UserError(why)
@@ -42,9 +44,9 @@ class LocalExecutor:
         self._arch = machine.arch
         self._signature = signature
         self._compiler = Compiler()
-        self._queue: queue.SimpleQueue[Ticket | None] = queue.SimpleQueue()
+        self._queue = Jobs()
         self._benches = [
-            Bench(Post(task_path, demand, device, machine.threads), self._queue)
+            Bench(Post(task_path, demand, device, machine.threads, sanitizer_s), self._queue)
             for device in machine.devices
             for _ in range(workers)
         ]
