@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
 from typing import Any
 
 from cuda_sandbox.errors import UserError
 from evo import __version__
-from evo.agents.tools import Tools
+from evo.agents.tools import Tool, Tools
 
 INSTRUCTIONS = """\
 kernelevo evolves GPU and CPU kernels. A run asks for optimisation ideas and for kernel source; each
@@ -33,18 +32,17 @@ def serve(run: str | None) -> None:
     server = MCPServer(
         "kernelevo", instructions=INSTRUCTIONS, version=__version__, log_level="WARNING"
     )
-    looking = [tools.list_requests, tools.show_run, tools.show_trajectory]
-    looking += [tools.show_lineage, tools.show_kernel]
-    for tool in (*looking, tools.ask, tools.tell, tools.give_back, tools.judge_draft):
-        notes = ToolAnnotations(read_only_hint=tool in looking, open_world_hint=False)
-        server.tool(annotations=notes)(_told(tool))
+    for tool in tools.looking:
+        server.tool(annotations=ToolAnnotations(read_only_hint=True))(_told(tool))
+    for tool in tools.acting:
+        server.tool(annotations=ToolAnnotations(open_world_hint=False))(_told(tool))
     try:
         server.run("stdio")
     finally:
         tools.close()
 
 
-def _told(tool: Callable[..., dict[str, Any]]) -> Callable[..., dict[str, Any]]:
+def _told(tool: Tool) -> Tool:
     """The same with our errors as the SDK's: what we say to people, the agent may read."""
     from mcp.server.mcpserver.exceptions import ToolError
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -21,6 +21,8 @@ from evo.requests.board import Board
 from evo.requests.record import RequestError
 from evo.store import Store
 
+Tool = Callable[..., dict[str, Any]]
+
 LOOK_S = 1.0
 LONGEST_WAIT_S = 600.0
 
@@ -31,6 +33,11 @@ class Tools:
     def __init__(self, run: str | None = None) -> None:
         self._run = run
         self._drafts = Drafts()
+        self.acting: tuple[Tool, ...] = (self.ask, self.tell, self.give_back, self.judge_draft)
+        self.looking: tuple[Tool, ...] = (
+            *(self.list_requests, self.show_run, self.show_trajectory),
+            *(self.show_lineage, self.show_kernel),
+        )
 
     def close(self) -> None:
         """Stop what was started."""

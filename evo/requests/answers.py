@@ -103,19 +103,24 @@ class Answers:
         query = "delete from leases where request = ? and by = ?"
         self._db.execute(query, (request, by))
 
+    def refuse(self, request: str, by: str) -> None:
+        """Raises RequestError if there is an answer already, or if it is another's to give."""
+        if earlier := self.told(request):
+            raise RequestError(_answered_already(earlier[0]))
+        lease = self.leases().get(request)
+        if lease is not None and lease.by != by:
+            raise RequestError(
+                f"request {request} is taken by {lease.by} until {lease.ends}: answer another, "
+                f"or wait until then. Whoever is {lease.by} says so with --by"
+            )
+
     def tell(self, request: str, text: str, by: str) -> Told:
-        """Take an answer in. Raises RequestError if there is one, or if it is another's to give."""
+        """Take an answer in. Raises as ``refuse`` does, but not if the same was told before."""
         with self._transaction():
             for earlier in self.told(request):
                 if (earlier.text, earlier.by) == (text, by):
                     return earlier  # whoever tells it again did not hear that it was taken in
-                raise RequestError(_answered_already(earlier))
-            lease = self.leases().get(request)
-            if lease is not None and lease.by != by:
-                raise RequestError(
-                    f"request {request} is taken by {lease.by} until {lease.ends}: answer another, "
-                    f"or wait until then. Whoever is {lease.by} says so with --by"
-                )
+            self.refuse(request, by)
             told = Told(request, text, by, datetime.now(UTC).isoformat(timespec="microseconds"))
             self._add(told)
             self._db.execute("delete from leases where request = ?", (request,))

@@ -119,7 +119,10 @@ class Board:
         answer cannot be read: then nothing has changed.
         """
         by = check_name(by) if by else ""
-        request = self.find(word).request
+        entry = self.find(word)
+        request = entry.request
+        if not entry.told:  # else it may be the same answer once more
+            self._answers.refuse(request.id, by)
         if len(text) > TEXT_LIMIT:
             raise RequestError(f"the answer has {len(text)} characters, over {TEXT_LIMIT}")
         language = self._store.info.language
