@@ -183,11 +183,19 @@ class Trouble(Exception):
     ) -> None:
         super().__init__(message)
         self.kind = kind
-        self.message = message
         self.cost = Cost.KNOWN if usage is not None else cost
         self.usage = usage
         self.text = text
         self.retry_after_s = retry_after_s
+
+    @property
+    def message(self) -> str:
+        """What went wrong, in a line. Kept in ``args`` alone, so that nothing else can be shown."""
+        return str(self.args[0])
+
+    @message.setter
+    def message(self, text: str) -> None:
+        self.args = (text,)
 
 
 class Refused(Exception):

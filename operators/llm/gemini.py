@@ -63,7 +63,10 @@ class Gemini:
         try:
             return _read(answer, prompt, model)
         except (TypeError, AttributeError, IndexError, ValueError) as error:
-            raise _wire.garbled(f"an unknown answer ({type(error).__name__}: {error})") from None
+            raise _wire.garbled(f"an unknown answer ({type(error).__name__})") from None
+        except Trouble as trouble:
+            trouble.message = self._scrub(trouble.message)
+            raise
 
     async def check(self, model: Model) -> None:
         """Ask the server whether it has the model."""
@@ -124,7 +127,9 @@ class Gemini:
         if "API_KEY_INVALID" in reasons:  # comes with status 400
             trouble.kind = Kind.KEY
         if trouble.kind is Kind.KEY and self._key is not None:
-            trouble.message += f". See to {self._key.name}, which holds the key"
+            trouble.message = (
+                f"{trouble.message.rstrip('.')}. See to {self._key.name}, which holds the key"
+            )
         if trouble.kind is Kind.RATE:
             _read_quota(trouble, details)
         return trouble

@@ -108,7 +108,10 @@ class OpenAI:
         try:
             return self._dialect.read(_wire.parsed(body), prompt, model)
         except (KeyError, TypeError, AttributeError, IndexError, ValueError) as error:
-            raise _wire.garbled(f"an unknown answer ({type(error).__name__}: {error})") from None
+            raise _wire.garbled(f"an unknown answer ({type(error).__name__})") from None
+        except Trouble as trouble:
+            trouble.message = self._scrub(trouble.message)
+            raise
 
     async def _call(self, call: Any) -> Any:
         """Do ``call`` with the client, its faults as Trouble without any key."""
@@ -133,7 +136,7 @@ class OpenAI:
             error.status_code, str(message), error.response.headers, error.code
         )
         if trouble.kind is Kind.KEY:
-            trouble.message += f". {self._remedy()}"
+            trouble.message = f"{trouble.message.rstrip('.')}. {self._remedy()}"
         return trouble
 
     def _remedy(self) -> str:

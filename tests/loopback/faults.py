@@ -127,13 +127,19 @@ FAULTS: dict[str, Fault] = {**FREE, **BILLED_BUT_LOST, **KNOWN, **FATAL}
 
 
 def scattered(share: float, names: list[str], seed: int = 0) -> Callable[[int, Asked], str | None]:
-    """A plan that lets about ``share`` of the requests fail, by chance but always the same ones."""
+    """A plan that lets about ``share`` of the requests fail, by chance but always the same ones.
+
+    Each of ``names`` comes once before any comes again.
+    """
     rng = random.Random(seed)
     plan: list[str | None] = []
+    deck: list[str] = []
 
     def fault(number: int, asked: Asked) -> str | None:
         while len(plan) <= number:
-            plan.append(rng.choice(names) if rng.random() < share else None)
+            if not deck:
+                deck.extend(rng.sample(names, len(names)))
+            plan.append(deck.pop() if rng.random() < share else None)
         return plan[number]
 
     return fault

@@ -66,7 +66,8 @@ class Loopback:
         self.looked_up: list[str] = []  # paths of requests about models
         self.busiest = 0
         self.port = 0
-        self.drip_s = 0.05
+        self.drip_s = 1.0
+        self.open = 0  # connections
         self._busy = 0
         self._server: asyncio.Server | None = None
         self._tasks: set[asyncio.Task[None]] = set()
@@ -123,6 +124,7 @@ class Loopback:
         task = asyncio.current_task()
         assert task is not None
         self._tasks.add(task)
+        self.open += 1
         task.add_done_callback(self._tasks.discard)
         try:
             while not writer.is_closing() and (head := await reader.readuntil(b"\r\n\r\n")):
@@ -132,6 +134,7 @@ class Loopback:
         except asyncio.CancelledError:
             pass  # the server stops
         finally:
+            self.open -= 1
             writer.close()
 
     async def _request(
