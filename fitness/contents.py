@@ -115,7 +115,7 @@ class Bank:
     @cached_property
     def contest(self) -> tuple[tuple[Content, ...], tuple[str, ...]]:
         """The contents, and which answers that cost no work pass on all of them."""
-        contents = [content for content in map(self._content, DISTRIBUTIONS) if content]
+        contents = [one for one in map(self._content, DISTRIBUTIONS) if one]
         contest = Contest(self._task, self._demand, contents[0].leaves)
         for content in contents:
             contest.enter(content.leaves, content.truth)

@@ -188,7 +188,7 @@ def _graph(
         return trace(reference, leaves), ()
     except TaskError as error:
         if error.__cause__ is None:
-            raise TaskError(f"{file.path}: {error}") from error
+            raise type(error)(f"{file.path}: {error}") from error
         return (), (_untraceable(error.__cause__),)
     except Exception as error:  # noqa: BLE001  # torch's tracer fails in many ways
         return (), (_untraceable(error),)

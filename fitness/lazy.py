@@ -24,6 +24,8 @@ from fitness.truth import OutputTruth, Truth
 Outputs = tuple[Tensor | None, ...]
 Give = Callable[[Leaves, Truth], Outputs]
 
+OTHER_INPUTS = "the output for other inputs"
+
 _EVEN = 1e-5
 """A spread below this share of the largest value is rounding: such an output is even by nature."""
 
@@ -61,7 +63,7 @@ class Standing:
         return self.lazy.name
 
     def __str__(self) -> str:
-        return f"{self.name} for {self.output}"
+        return f"{self.name} as {self.output}"
 
 
 class Contest:
@@ -123,7 +125,7 @@ def lazy_answers(task: LoadedTask, own: Leaves) -> Iterable[Lazy]:
         yield Lazy("all true", lambda *_: tuple(_only_bool(output) for output in first))
     yield Lazy("one constant", lambda *_: tuple(map(_typical, first)))
     yield Lazy("the mean", lambda _, truth: tuple(map(_mean, truth.outputs, first)))
-    yield Lazy("the output for other inputs", lambda *_: first, trivial=True)
+    yield Lazy(OTHER_INPUTS, lambda *_: first)
     for spec in task.signature.arguments:
         if spec.role in (Role.INPUT, Role.STATE) and any(_fits(spec, one) for one in outputs):
             yield _passed_through(spec, outputs)

@@ -62,6 +62,14 @@ def load(path: str | Path, device: str = "cpu", seed: int = 42) -> LoadedTask:
     return LoadedTask.load(Path(path), describe(path), device, seed)
 
 
+def task_key(path: Path) -> str:
+    """What all that is kept of a task depends on: its content and name, torch, our own sources.
+
+    Raises OSError.
+    """
+    return _key(path, path.read_bytes())
+
+
 def _key(path: Path, source: bytes) -> str:
     """Names a description: the task's content and name, torch's version and our own sources."""
     digest = hashlib.sha256()

@@ -19,7 +19,7 @@ from torch.utils.flop_counter import flop_registry
 
 from fitness.description import Node
 from fitness.dispatch import Mode
-from fitness.errors import TaskError
+from fitness.errors import UnfitTask
 from fitness.leaves import dtype_name
 from fitness.reference import Reference
 
@@ -34,7 +34,7 @@ _CONSTANT_LIMIT = 64  # elements of a tensor constant that are written into the 
 
 
 def trace(reference: Reference, leaves: Mapping[str, Tensor]) -> tuple[Node, ...]:
-    """The graph of one call on ``leaves`` (real or fake). Raises TaskError where it is random."""
+    """The graph of one call on ``leaves`` (real or fake). Raises UnfitTask where it is random."""
     names = list(leaves)
 
     def function(*tensors: Tensor) -> tuple[Tensor, ...]:
@@ -102,11 +102,11 @@ def _largest(values: Any) -> int:
 
 
 def _refuse_randomness(graph: fx.Graph) -> None:
-    """Raises TaskError if the reference draws random numbers."""
+    """Raises UnfitTask if the reference draws random numbers."""
     for node in graph.nodes:
         if isinstance(node.target, torch._ops.OpOverload) and _is_random(node):
             name = node.target._overloadpacket.__name__
-            raise TaskError(
+            raise UnfitTask(
                 f"forward is random (aten.{name}): no kernel can give the same output. Dropout in "
                 "train mode with p > 0 draws a new mask at every call; set p to 0 or call .eval()"
             )

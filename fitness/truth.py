@@ -24,7 +24,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from fitness.errors import TaskError
+from fitness.errors import TaskError, UnfitTask
 from fitness.evaluation import Tier
 from fitness.inputs import Inputs, rungs
 from fitness.loaded import LoadedTask
@@ -80,7 +80,7 @@ def find_content(
 ) -> tuple[dict[str, Tensor], Truth] | None:
     """The first form of ``distribution`` on which the reference is finite; None if there is none.
 
-    Raises TaskError if the reference fails, or gives NaN, on the task's own inputs.
+    Raises TaskError if the reference fails on the task's own inputs, UnfitTask if it gives NaN.
     """
     for rung in range(rungs(distribution)):
         leaves = inputs.draw(distribution, index, rung)
@@ -120,7 +120,7 @@ def _require_finite(task: LoadedTask, outputs: tuple[Tensor, ...], content: str)
         if content != "own":
             raise NotFinite(f"{spec.name} is not finite on {content}")
         if bool(torch.isnan(output).any()):
-            raise TaskError(
+            raise UnfitTask(
                 f"{task.reference.file.path}: {spec.name} is NaN on the task's own inputs; "
                 "no kernel can be judged against that"
             )

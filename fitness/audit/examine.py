@@ -1,0 +1,199 @@
+"""The audit of one loaded task: can it tell a kernel that does the work from one that does not?"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from fitness.audit.effects import effects
+from fitness.audit.record import Finding, Level
+from fitness.contents import Bank, Content
+from fitness.correctness import compare
+from fitness.evaluation import Demand
+from fitness.inputs import DISTRIBUTIONS, Inputs
+from fitness.lazy import OTHER_INPUTS, Lazy, accepts, given, lazy_answers
+from fitness.loaded import LoadedTask
+from fitness.reference import exact
+from fitness.truth import find_content
+
+PUBLISHED = 1e-2
+"""The tolerance of the published check, absolute and relative, on one draw of the task's inputs."""
+
+_ENOUGH = 6
+
+
+@dataclass(frozen=True)
+class Examined:
+    """The findings, and the distributions that verdicts on this task rest on."""
+
+    findings: tuple[Finding, ...]
+    distributions: tuple[str, ...]
+    left_out: tuple[str, ...]
+    further: tuple[str, ...]
+
+
+def examine(task: LoadedTask, demand: Demand, deadline: float) -> Examined:
+    """Audit ``task`` for ``demand``, until ``deadline`` (of the monotonic clock) at the latest.
+
+    Raises TaskError where the reference fails, or gives NaN, on the task's own inputs.
+    """
+    secret = secrets.randbits(63)
+    bank = Bank(task, demand, secret)
+    contents, winners = bank.contest
+    used = tuple(content.name for content in contents)
+    further = tuple(name for name in used if name not in DISTRIBUTIONS)
+    inputs = Inputs(task, secret)
+    again = find_content(inputs, "own", index=1)
+    findings = [
+        *_repeated(task, contents[0]),
+        *_finite(contents[0]),
+        *(_fooled(winners) if winners else _telling(contents)),
+        *(_weak_spots(task, demand, contents, Content(*again), winners) if again else ()),
+        *_reinforced(further, winners),
+        *_few(bank.left_out, used),
+    ]
+    if not any(finding.level is Level.REFUSES for finding in findings):
+        findings += effects(task, demand, contents, inputs, deadline)
+    return Examined(tuple(findings), used, bank.left_out, further)
+
+
+def _repeated(task: LoadedTask, own: Content) -> Iterator[Finding]:
+    """Whether two calls on the same inputs agree."""
+    with exact():
+        first, again = task.run(own.leaves), task.run(own.leaves)
+    if all(map(_equal, first, again)):
+        return
+    found = compare(again, own.truth) + compare(first, own.truth)
+    spread = max(
+        float((a.double() - b.double()).abs().max()) for a, b in zip(first, again, strict=True)
+    )
+    if all(one.satisfies(Demand()) for one in found):
+        text = f"the reference is not bitwise repeatable (it varies by up to {spread:.2g})"
+        yield Finding(Level.NOTE, text)
+        return
+    yield Finding(
+        Level.REFUSES,
+        "the reference is not deterministic: two calls on the same inputs differ by up to "
+        f"{spread:.3g}, and no kernel can be held to either",
+    )
+
+
+def _equal(first: Tensor, again: Tensor) -> bool:
+    return torch.equal(first.nan_to_num(), again.nan_to_num())
+
+
+def _finite(own: Content) -> Iterator[Finding]:
+    """Infinities among the outputs on the task's own inputs."""
+    for true in own.truth.outputs:
+        if true.size is None or true.size.finite or true.ranking:
+            continue
+        share = float(torch.isinf(true.values).double().mean())
+        level = Level.REFUSES if share > 0.99 else Level.NOTE
+        yield Finding(level, f"{true.name} is infinite in {share:.0%} of its elements")
+
+
+def _telling(contents: Sequence[Content]) -> Iterator[Finding]:
+    """Outputs that PyTorch itself gets wrong in float32, wherever it is looked at."""
+    for position, true in enumerate(contents[0].truth.outputs):
+        outputs = [content.truth.outputs[position] for content in contents]
+        if any(output.informative for output in outputs):
+            continue
+        sizes = [(one.reference.l2, one.size.norm) for one in outputs if one.size]
+        worst = min((error / norm for error, norm in sizes if norm), default=0.0)
+        yield Finding(
+            Level.REFUSES,
+            f"{true.name} is ill-conditioned on every distribution: PyTorch's own result is off by "
+            f"{worst:.0%} at best, so that nearly anything would pass",
+        )
+
+
+def _fooled(winners: Sequence[str]) -> Iterator[Finding]:
+    constant = any(name.startswith(OTHER_INPUTS) for name in winners)
+    always = "the output is the same whatever the inputs are: " if constant else ""
+    yield Finding(
+        Level.REFUSES,
+        f"{always}{_listed(winners)} would pass on every distribution of inputs tried",
+    )
+
+
+def _weak_spots(
+    task: LoadedTask,
+    demand: Demand,
+    contents: Sequence[Content],
+    again: Content,
+    winners: Sequence[str],
+) -> Iterator[Finding]:
+    """Lazy answers that pass on ``again``, the task's own inputs, and what rejects them."""
+    with exact():
+        right = task.run(again.leaves)
+    lazies = tuple(lazy_answers(task, contents[0].leaves))
+    for position, output in enumerate(task.signature.outputs):
+        weak: dict[tuple[str, ...], list[str]] = {}
+        for lazy in lazies:
+            if lazy.trivial or f"{lazy.name} as {output.name}" in winners:
+                continue
+            how = _how_it_passes(lazy, position, again, right[position], demand)
+            if how:
+                rejecting = _rejecting(lazy, position, contents, demand)
+                weak.setdefault((how, *rejecting), []).append(lazy.name)
+        for (how, *by), names in weak.items():
+            yield Finding(
+                Level.STRENGTHENS,
+                f"on the task's own inputs {_listed(names)} would pass as {output.name} {how}; "
+                f"rejected here on {', '.join(by)}",
+            )
+
+
+def _reinforced(further: Sequence[str], winners: Sequence[str]) -> Iterator[Finding]:
+    if further and not winners:
+        yield Finding(
+            Level.STRENGTHENS,
+            "answers that cost no work pass all seven distributions: further inputs are drawn "
+            f"({', '.join(further)}), on which they fail",
+        )
+
+
+def _how_it_passes(lazy: Lazy, position: int, own: Content, right: Tensor, demand: Demand) -> str:
+    """Under which check ``lazy`` passes on the task's own inputs; empty if under none."""
+    answer = given(lazy, own.leaves, own.truth)[position]
+    if accepts(answer, own.truth, position, demand):
+        return f"under {_demanded(demand)}"
+    if answer is None or not right.is_floating_point():
+        return ""
+    if torch.allclose(answer, right, rtol=PUBLISHED, atol=PUBLISHED):
+        return f"under the published check (allclose, {PUBLISHED:g})"
+    return ""
+
+
+def _demanded(demand: Demand) -> str:
+    if demand.tier is not None:
+        return f"tier {demand.tier}"
+    return f"a tolerance of {demand.tolerance:g}, which is wider than what it differs by"
+
+
+def _rejecting(
+    lazy: Lazy, position: int, contents: Sequence[Content], demand: Demand
+) -> Iterator[str]:
+    for content in contents:
+        answer = given(lazy, content.leaves, content.truth)[position]
+        if accepts(answer, content.truth, position, demand) is False:
+            yield content.name
+
+
+def _few(left_out: Sequence[str], used: Sequence[str]) -> Iterator[Finding]:
+    if left_out:
+        yield Finding(
+            Level.NOTE,
+            f"left out, as the reference is not finite or not defined there: {', '.join(left_out)}",
+        )
+    if len(used) < _ENOUGH:
+        yield Finding(Level.NOTE, f"verdicts rest on no more than {len(used)} distributions")
+
+
+def _listed(names: Sequence[str]) -> str:
+    *most, last = names
+    return f"{', '.join(most)} and {last}" if most else last
