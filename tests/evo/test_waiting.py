@@ -16,7 +16,7 @@ from evo.executors.absent import AbsentExecutor
 from evo.records import CallState
 from evo.requests.board import request_of
 from evo.store import Store
-from evo.supervision import Waits
+from evo.supervision import Stopped, Waits
 from evo.watch import Watch
 from fitness.evaluation import Evaluation
 from tests.evo.asking import Asking, answer, asking
@@ -194,14 +194,32 @@ def test_a_judge_at_work_is_waited_for(tmp_path: Path) -> None:
     assert purposes(run) == ["ideas"]
 
 
+def test_a_run_that_waits_is_stopped_by_a_signal_and_its_requests_stay_open(tmp_path: Path) -> None:
+    run = Asking(tmp_path)
+    run.sit()
+    before = run.open()
+    pid = in_a_process(run)
+    time.sleep(0.3)
+    os.kill(pid, signal.SIGTERM)
+    _, status = os.waitpid(pid, 0)
+    assert os.waitstatus_to_exitcode(status) == 128 + signal.SIGTERM
+    assert run.open() == before
+    run.answer_all()
+    run.sit()
+    assert purposes(run) == ["ideas"]
+
+
 def in_a_process(run: Asking) -> int:
     """Let the run go on in a process of its own; its id."""
     if pid := os.fork():
         return pid
+    code = 0
     try:
         run.sit(until_waiting=False)
+    except Stopped as stopped:
+        code = stopped.exit_code
     finally:
-        os._exit(0)
+        os._exit(code)
 
 
 def test_a_run_killed_at_any_moment_uses_each_answer_once(tmp_path: Path) -> None:
