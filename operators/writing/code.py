@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import dataclass
 
 from cuda_sandbox.kernel import Kernel
 from operators.writing import patches
@@ -22,42 +21,40 @@ class NoKernel(Exception):
     """There is no kernel in an answer; the message says what was looked for."""
 
 
-@dataclass(frozen=True, slots=True)
-class Unapplied:
-    """Edits that do not fit the parent: ``complaint`` says why."""
-
-    complaint: str
-    answer: str
-
-    def kernel(self, parent: Kernel) -> Kernel:
-        """A kernel that fails to compile with the complaint as its error, and can be mended.
-
-        It holds the edits as a comment, so that whoever mends it knows what was meant.
-        """
-        meant = self.answer[: LONGEST_SOURCE // 4].replace("*/", "* /")
-        error = shortened(self.complaint, 300).replace("\\", "/")
-        source = (
-            f"#error {json.dumps(error)}\n"
-            f"/* The edits that were to be made to the kernel below:\n{meant}\n*/\n{parent.source}"
-        )
-        return Kernel(source, parent.language, parent.flags)
-
-
-def read(text: str, language: str, parent: Kernel | None = None) -> Kernel | Unapplied:
+def read(text: str, language: str, parent: Kernel | None = None) -> Kernel:
     """The kernel that an answer holds: edits of ``parent``, if there is one, or a whole source.
 
-    Flags are those that the source names on its first lines, else the parent's. Raises NoKernel.
+    Flags are those that the source names on its first lines, else the parent's. Edits that do not
+    fit give a kernel that fails to compile and says why. Raises NoKernel.
     """
+    try:
+        return exactly(text, language, parent)
+    except patches.PatchFailed as failure:
+        assert parent is not None
+        return _unapplied(str(failure), text, parent)
+
+
+def exactly(text: str, language: str, parent: Kernel | None = None) -> Kernel:
+    """As `read`, but raises PatchFailed too."""
     text = _unwrapped(clean(text))
-    if parent is not None:
-        try:
-            edits = patches.blocks(text)
-            if edits:
-                edited = patches.apply(parent.source, edits)
-                return _kernel(edited, language, parent)
-        except patches.PatchFailed as failure:
-            return Unapplied(str(failure), text)
+    edits = patches.blocks(text) if parent is not None else []
+    if parent is not None and edits:
+        return _kernel(patches.apply(parent.source, edits), language, parent)
     return _kernel(_source(text), language, parent)
+
+
+def _unapplied(complaint: str, answer: str, parent: Kernel) -> Kernel:
+    """A kernel whose compiler's error is the complaint.
+
+    It holds the edits as a comment, so that whoever mends it knows what was meant.
+    """
+    meant = clean(answer)[: LONGEST_SOURCE // 4].replace("*/", "* /")
+    error = shortened(complaint, 300).replace("\\", "/")
+    source = (
+        f"#error {json.dumps(error)}\n"
+        f"/* The edits that were to be made to the kernel below:\n{meant}\n*/\n{parent.source}"
+    )
+    return Kernel(source, parent.language, parent.flags)
 
 
 def idea_line(text: str) -> str:
@@ -71,10 +68,8 @@ def _unwrapped(text: str) -> str:
     if text.lstrip()[:1] != "{":
         return text
     value = next(values(text), None)
-    if isinstance(value, dict):
-        inner = (value.get(key) for key in _SOURCE_KEYS)
-        return next((clean(one) for one in inner if isinstance(one, str)), text)
-    return text
+    inner = [value.get(key) for key in _SOURCE_KEYS] if isinstance(value, dict) else []
+    return next((clean(one) for one in inner if isinstance(one, str)), text)
 
 
 def _source(text: str) -> str:

@@ -1,0 +1,254 @@
+"""Facts in words, as prompts tell them."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Sequence
+
+from cuda_sandbox.report import Resources, Status
+from fitness.description import TaskDescription
+from fitness.evaluation import Demand, Evaluation, Tier
+from fitness.hardware import Ceilings
+from fitness.roofline import compulsory_bytes
+from operators.author import Brief, Specimen, Tried
+from operators.idea import Category, Idea
+from operators.writing.text import shortened, without_paths
+
+LATENCY_S = 700e-9  # from memory, about, on a busy GPU
+ENOUGH_FLOP_PER_BYTE = 10  # above it arithmetic may be what limits
+LOG_LINES, LOG_CHARS = 40, 3000
+IDEA_CHARS, REASON_CHARS = 300, 160
+
+_PRODUCTS = re.compile(r"mm|matmul|conv|linear|attention|einsum|dot|outer|lstm|gru")
+_REDUCES = re.compile(
+    r"softmax|norm|attention|logsumexp|loss|^(?:sum|mean|prod|var|std|any|all|a?max|a?min|argmax|"
+    r"argmin|median|cum\w+|nanmean|nansum|topk|sort|kl_div|cross_entropy)$"
+)
+_BASELINES = {
+    "eager": "PyTorch eager",
+    "compile": "torch.compile",
+    "best": "the best of PyTorch at this precision",
+}
+
+
+def kinds(task: TaskDescription) -> dict[str, bool]:
+    """Whether the task has matrix products, and reductions; both where it could not be traced."""
+    names = [node.op.split(".")[1] for node in task.graph if node.op.startswith("aten.")]
+    return {
+        "products": not names or any(_PRODUCTS.search(name) for name in names),
+        "reduces": not names or any(_REDUCES.search(name) for name in names),
+    }
+
+
+def demand(asked: Demand, task: TaskDescription) -> str:
+    """What precision is asked for, and how it is found."""
+    checked = (
+        "Outputs are compared with a float64 reference on several distributions of inputs and "
+        "weights: normal numbers, a large mean with a small spread (1000 +- 0.1), large (1e4), "
+        "tiny (1e-6), constant rows, rare outliers. The worst counts; NaN or infinity where "
+        "PyTorch is finite is wrong."
+    )
+    if asked.tolerance is not None:
+        return (
+            f"max|y - t| / rms(t) must be at most {asked.tolerance:g} for every output. {checked} "
+            f"{_LOOSE[asked.tolerance >= 1e-3]}"
+        )
+    assert asked.tier is not None
+    return f"{_TIERS[asked.tier]} {checked}" if not _is_half(task) else f"{_HALF_TASK} {checked}"
+
+
+_TIERS = {
+    Tier.FP32: (
+        "Tier fp32: the error (relative to the output's rms) may be at most 4 times that of "
+        "PyTorch's own float32, without TF32. Sums of half or TF32 products are too coarse; split "
+        "into two halves each (three products) they are fine. Sums over long rows need several "
+        "partial sums."
+    ),
+    Tier.TF32: (
+        "Tier tf32: the error may be at most 4 times that of PyTorch with operands rounded to "
+        "TF32's 10 mantissa bits and float32 sums. Half operands have the same 10 bits and may be "
+        "used where their range is kept by scaling; bfloat16 is too coarse."
+    ),
+    Tier.HALF: (
+        "Tier half: the error may be at most 4 times that of PyTorch with operands rounded to "
+        "float16 and float32 sums. Half operands are fine where their range is kept; sums stay in "
+        "float32."
+    ),
+}
+_HALF_TASK = (
+    "The error (relative to the output's rms) may be at most 4 times that of PyTorch's own result "
+    "in the task's type, which sums in float32 and rounds once at the end: do the same."
+)
+_LOOSE = {
+    True: (
+        "Half or TF32 operands with float32 sums are well within that, if the range of half is "
+        "kept by scaling; so are fast approximations of exp and division. What is not computed at "
+        "all is not."
+    ),
+    False: "That is tight: keep float32 sums and accurate functions.",
+}
+
+
+def _is_half(task: TaskDescription) -> bool:
+    types = {spec.dtype for spec in task.signature.arguments if "float" in spec.dtype}
+    return bool(types) and types <= {"float16", "bfloat16"}
+
+
+def rates(peak: Ceilings | None) -> list[str]:
+    """What the device can do at most, a line for memory and one for arithmetic."""
+    if peak is None:
+        return []
+    units = [f"{peak.fp32 / 1e12:.3g} TFLOP/s fp32"]
+    if peak.tf32 and peak.half:
+        units += [f"{peak.tf32 / 1e12:.3g} TF32", f"{peak.half / 1e12:.3g} half on tensor cores"]
+    return [
+        f"peak {peak.bytes_per_s / 1e12:.3g} TB/s from memory (85 to 92% can be reached)",
+        f"peak {', '.join(units)} (70 to 85% can be reached)",
+    ]
+
+
+def floors(brief: Brief) -> list[str]:
+    """The bytes and operations of the task, and the time that they take at the device's peaks."""
+    moved, flops = compulsory_bytes(brief.task), brief.task.flops
+    lines = []
+    if moved:
+        time = _time(moved / brief.peak.bytes_per_s) if brief.peak else ""
+        lines.append(f"{_bytes(moved)}: every argument read once, every output written once{time}")
+    if flops:
+        lines.append(f"{_count(flops)}FLOP{_arithmetic(brief, flops, moved)}")
+    return lines or ["not known: the reference could not be traced"]
+
+
+def _arithmetic(brief: Brief, flops: int, moved: int) -> str:
+    if moved and flops < ENOUGH_FLOP_PER_BYTE * moved:
+        return f" ({flops / moved:.2g} for each byte): arithmetic is not what limits"
+    if brief.peak is None:
+        return f" ({flops / moved:.3g} for each byte)" if moved else ""
+    return ": " + ", ".join(f"{s * 1e3:.3g} ms {how}" for how, s in _units(brief, flops))
+
+
+def _units(brief: Brief, flops: int) -> Iterator[tuple[str, float]]:
+    """The units that the demand allows, and the seconds that each takes."""
+    peak, asked = brief.peak, brief.demand
+    assert peak is not None
+    if not _is_half(brief.task):
+        yield "on the fp32 pipes", flops / peak.fp32
+    if peak.half is None or peak.tf32 is None:
+        return
+    if asked.tier is Tier.FP32 and not _is_half(brief.task):
+        yield "as three half products on tensor cores", 3 * flops / peak.half
+        return
+    if not _is_half(brief.task):
+        yield "as TF32", flops / peak.tf32
+    yield "as half products on tensor cores", flops / peak.half
+
+
+def in_flight(brief: Brief) -> str:
+    """Bytes that must be under way on each SM for full bandwidth."""
+    sms = next((int(m[1]) for fact in brief.facts if (m := re.search(r"(\d+) SMs", fact))), None)
+    if brief.peak is None or sms is None:
+        return "20 to 40 KB"
+    return f"{brief.peak.bytes_per_s * LATENCY_S / sms / 1024:.0f} KB"
+
+
+def figures(found: Evaluation) -> list[str]:
+    """What was measured of an accepted kernel, a line each."""
+    return [line for line in _figures(found) if line]
+
+
+def _figures(found: Evaluation) -> Iterator[str]:
+    if found.time_ms:
+        time = found.time_ms
+        yield f"time {time.median:.4g} ms (95% interval {time.low:.4g} to {time.high:.4g})"
+    compared = [
+        f"{found.speedup[key]:.0%} of {name}"
+        for key, name in _BASELINES.items()
+        if key in found.speedup
+    ]
+    if compared:
+        yield "speed " + ", ".join(compared)
+    if found.precision and found.precision.tier:
+        p = found.precision
+        worst = f", worst on {p.worst_on}" if p.worst_on else ""
+        yield f"tier {p.tier}: error {p.error:.2g} (PyTorch: {p.reference_error:.2g}){worst}"
+    if found.roofline_share is not None and found.time_ms:
+        floor = found.roofline_share * found.time_ms.median
+        yield (
+            f"{found.roofline_share:.0%} of the roofline: it would take {floor:.3g} ms at "
+            f"{found.roofline_ceiling}"
+        )
+    if found.bottleneck and not found.bottleneck.missing:
+        yield from (f"profile: {line}" for line in found.bottleneck.lines())
+    yield from map(_resources, found.resources[:6])
+    if found.log:
+        yield f"the compiler says: {shortened(without_paths(found.log), 600)}"
+
+
+def _resources(used: Resources) -> str:
+    spills = f", {used.spill_bytes} bytes spilled" if used.spill_bytes else ", no spills"
+    shared = f", {used.shared_bytes} bytes static shared memory" if used.shared_bytes else ""
+    stack = f", {used.stack_bytes} bytes stack" if used.stack_bytes else ""
+    return f"{used.function}: {used.registers} registers per thread{shared}{stack}{spills}"
+
+
+def failure(failed: Specimen) -> dict[str, str]:
+    """Status, reason and log of a kernel that failed, without paths and cut to what matters."""
+    found = failed.evaluation
+    return {
+        "status": str(found.status),
+        "reason": shortened(without_paths(found.reason), 1000),
+        "log": trimmed(found.log) if found.status is not Status.OK else "",
+    }
+
+
+def trimmed(log: str) -> str:
+    """The first lines of a compiler's log, each once."""
+    lines = dict.fromkeys(line.rstrip() for line in without_paths(log).splitlines())
+    text = "\n".join([line for line in lines if line.strip()][:LOG_LINES])
+    return text if len(text) <= LOG_CHARS else text[:LOG_CHARS] + " ..."
+
+
+def attempt(tried: Tried) -> str:
+    """An idea that was tried, and what became of it."""
+    return f"{idea(tried.idea)} -> {_outcome(tried)}"
+
+
+def idea(one: Idea) -> str:
+    """An idea with its category, on one line."""
+    return f"[{one.category}] {shortened(one.text, IDEA_CHARS)}"
+
+
+def _outcome(tried: Tried) -> str:
+    if tried.gain is None:
+        if tried.outcome == Status.OK:
+            return "worked"
+        return f"failed: {shortened(without_paths(tried.outcome), REASON_CHARS)}"
+    if tried.gain >= 1.02:
+        return f"gained, {tried.gain:.2f}x"
+    return f"lost, {tried.gain:.2f}x" if tried.gain <= 0.98 else "no difference"
+
+
+def neglected(parent: Specimen, tried: Sequence[Tried], most: int = 2) -> list[Category]:
+    """The categories that were tried least, if they were tried less than the average."""
+    counts = Counter(dict.fromkeys(Category, 0))
+    counts.update(one.category for one in parent.ancestry)
+    counts.update(one.idea.category for one in tried for _ in range(2 if one.here else 1))
+    average = counts.total() / len(Category)
+    few = [category for category in Category if counts[category] < average]
+    return sorted(few, key=lambda category: counts[category])[:most]
+
+
+def _bytes(count: int) -> str:
+    return f"{_count(count)}B"
+
+
+def _count(count: int) -> str:
+    for factor, prefix in ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k")):
+        if count >= factor:
+            return f"{count / factor:.3g} {prefix}"
+    return f"{count} "
+
+
+def _time(seconds: float) -> str:
+    return f", {seconds * 1e3:.3g} ms at the peak"
