@@ -2,9 +2,13 @@
 
 Node kinds: ``kernel`` (id ``ISLAND-GENERATION-SLOT``), ``idea`` (``idea:N``) and ``migrant``
 (``ID@ISLAND``: the copy of kernel ID that arrived on another island).
-Edge kinds: ``parent`` (parent to child), ``idea`` (idea to the kernels that carry it out) and
-``migration`` (kernel to migrant). A child's parents are always the kernels themselves; where it
-knew a parent through a migrant, the edge's ``via`` names it.
+Edge kinds: ``parent`` (parent to child), ``thought`` (a kernel to an idea that was had for it),
+``idea`` (idea to the kernels that carry it out, repairs and tunings included) and ``migration``
+(kernel to migrant). An idea's credit: ``tried`` kernels carry it out, ``succeeded`` of them were
+accepted, ``gain`` is the best of them over the kernel that it was had for.
+
+A child's parents are always the kernels themselves; where it knew a parent through a migrant, the
+edge's ``via`` names it.
 
 The winner's path runs from the port to the winner along the mothers: the first parent, which is
 the one whose code the child started from (after a crossover too; the other is the father).
@@ -15,9 +19,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
+from evo.efforts import efforts
 from evo.individual import Individual
-from evo.records import Migration
-from operators.idea import Idea
+from evo.records import Migration, Proposal
 
 if TYPE_CHECKING:
     import networkx
@@ -75,6 +79,7 @@ def build(
     individuals: Sequence[Individual],
     migrations: Sequence[Migration] = (),
     winner: str | None = None,
+    proposals: Sequence[Proposal] = (),
 ) -> Graph:
     """The graph of the run. Attributes are plain scalars; what is unknown is left out."""
     import networkx
@@ -86,6 +91,7 @@ def build(
         graph.add_node(individual.id, **_facts(individual), **flags)
     _add_migrants(graph, migrations)
     _add_births(graph, individuals)
+    _add_ideas(graph, individuals, proposals)
     return graph
 
 
@@ -97,6 +103,7 @@ def _facts(individual: Individual) -> dict[str, Any]:
         "generation": birth.generation,
         "operator": birth.operator,
         "author": birth.author,
+        "model": birth.model,
         "language": individual.kernel.language,
         "digest": individual.digest,
         "status": status(individual),
@@ -129,15 +136,11 @@ def _add_migrants(graph: Graph, migrations: Sequence[Migration]) -> None:
 
 def _add_births(graph: Graph, individuals: Sequence[Individual]) -> None:
     by_id = {individual.id: individual for individual in individuals}
-    ideas: dict[tuple[str, Idea], str] = {}
     for child in individuals:
         for place, parent in enumerate(child.birth.parents):
             if parent in by_id and not graph.has_edge(parent, child.id):
                 role = "mother" if place == 0 else "father"
                 graph.add_edge(parent, child.id, **_bond(graph, by_id[parent], child, role))
-        if child.birth.idea:
-            node = _idea_node(graph, ideas, child)
-            graph.add_edge(node, child.id, kind="idea")
 
 
 def _bond(graph: Graph, parent: Individual, child: Individual, role: str) -> dict[str, Any]:
@@ -152,19 +155,25 @@ def _bond(graph: Graph, parent: Individual, child: Individual, role: str) -> dic
     return bond
 
 
-def _idea_node(graph: Graph, ideas: dict[tuple[str, Idea], str], child: Individual) -> str:
-    """One node per idea and the parent it was had for: its branches share it."""
-    idea = child.birth.idea
-    assert idea is not None
-    parent = child.birth.parents[0] if child.birth.parents else ""
-    if (parent, idea) not in ideas:
-        node = ideas[parent, idea] = f"idea:{len(ideas)}"
-        graph.add_node(
-            node,
-            kind="idea",
-            text=idea.text,
-            category=str(idea.category),
-            author=idea.author,
-            parent=parent,
-        )
-    return ideas[parent, idea]
+def _add_ideas(
+    graph: Graph, individuals: Sequence[Individual], proposals: Sequence[Proposal]
+) -> None:
+    """One node per idea and the kernel that it was had for: all that carry it out share it."""
+    for number, effort in enumerate(efforts(individuals, proposals)):
+        node = f"idea:{number}"
+        facts = {
+            "text": effort.idea.text,
+            "category": str(effort.idea.category),
+            "author": effort.idea.author,
+            "model": effort.idea.model,
+            "parent": effort.parent,
+            "tried": effort.tried,
+            "succeeded": effort.succeeded,
+        }
+        if effort.gain is not None:
+            facts["gain"] = effort.gain
+        graph.add_node(node, kind="idea", **facts)
+        if effort.parent in graph:
+            graph.add_edge(effort.parent, node, kind="thought")
+        for child in effort.children:
+            graph.add_edge(node, child, kind="idea")

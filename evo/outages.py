@@ -50,7 +50,7 @@ class Outages:
         elif known is None:
             self._now[notice.model] = Outage(notice.model, notice.kind, time.time())
             self._recorder.add_event("outage", notice.model, trouble=str(notice.kind))
-            self._watch.say(str(notice))
+            self._changed(str(notice))
 
     def _over(self, notice: Notice, known: Outage | None) -> None:
         if known is None:
@@ -58,4 +58,8 @@ class Outages:
         del self._now[notice.model]
         seconds = time.time() - known.since
         self._recorder.add_event("outage over", notice.model, seconds=round(seconds, 1))
-        self._watch.say(f"{notice}, after {seconds:.0f} s")
+        self._changed(f"{notice}, after {seconds:.0f} s")
+
+    def _changed(self, message: str) -> None:
+        self._watch.silent([str(outage) for outage in self._now.values()])
+        self._watch.say(message)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from types import TracebackType
 from typing import Self
 
@@ -16,8 +16,9 @@ from rich.text import Text
 from evo.budget import Budget
 from evo.individual import Individual
 from evo.lineage import headline
-from evo.records import Generation
+from evo.records import Generation, Spent
 from evo.result import percent, span
+from evo.sections import Budget as Limits
 from evo.watch import Watch
 
 
@@ -37,6 +38,7 @@ class Progress(Watch):
         self._champion: Individual | None = None
         self._asked = 0
         self._said = 0
+        self._silent: Sequence[str] = ()
         self._live = Live(
             console=console, get_renderable=self.render, refresh_per_second=2, transient=True
         )
@@ -95,6 +97,10 @@ class Progress(Watch):
         plural = "" if self._asked == 1 else "s"
         return f"{self._asked} answer{plural}: kernelevo ask {self._title}"
 
+    def silent(self, outages: Sequence[str]) -> None:
+        """Show which models do not answer."""
+        self._silent = outages
+
     def say(self, message: str) -> None:
         """Print it."""
         self._line(message)
@@ -123,8 +129,20 @@ class Progress(Watch):
             *((f"island {number}", place) for number, place in sorted(self._islands.items())),
             ("judged", self._judged()),
             *([("waits for", self._requests())] if self._asked else []),
+            *([("calls", calls)] if (calls := self._calls()) else []),
+            *(("", outage) for outage in self._silent),
             ("left", left(self._budget) if self._budget else ""),
         ]
+
+    def _calls(self) -> str:
+        """``12 made, under way: 3 to o3, 1 to gemini-2.5-pro``; empty where there are none."""
+        if self._budget is None:
+            return ""
+        made, flying = self._budget.used().calls, self._budget.in_flight()
+        under_way = ", ".join(f"{count} to {model}" for model, count in sorted(flying.items()))
+        if not (made or flying):
+            return ""
+        return f"{made} made, under way: {under_way or 'none'}"
 
     def _judged(self) -> str:
         now = self._statuses.total() - self._earlier
@@ -145,8 +163,14 @@ def left(budget: Budget) -> str:
         )
     if limits.generations is not None:
         parts.append(f"{limits.generations} generations in all")
+    return ", ".join([*parts, *_left_of_calls(limits, used)])
+
+
+def _left_of_calls(limits: Limits, used: Spent) -> Iterator[str]:
+    """Nothing before the first call: a run whose authors ask no models need not know of it."""
+    if used.calls and limits.calls is not None:
+        yield f"{limits.calls - used.calls} of {limits.calls} calls"
     if used.tokens and limits.tokens is not None:
-        parts.append(f"{limits.tokens - used.tokens} of {limits.tokens} tokens")
+        yield f"{limits.tokens - used.tokens} of {limits.tokens} tokens"
     if used.dollars and limits.dollars is not None:
-        parts.append(f"{limits.dollars - used.dollars:.2f} of {limits.dollars:g} dollars")
-    return ", ".join(parts)
+        yield f"{limits.dollars - used.dollars:.2f} of {limits.dollars:g} dollars"

@@ -42,10 +42,12 @@ def summary(store: Store, name: str) -> str:
     spent = store.spent()
     lines.append(
         f"spent       {spent.evaluations} evaluations, {spent.seconds / 60:.1f} minutes, "
-        f"{spent.tokens} tokens, {spent.dollars:.2f} dollars"
+        f"{spent.calls} calls, {spent.tokens} tokens, {spent.dollars:.2f} dollars"
     )
     lines.append(f"trajectory  kernelevo trajectory {name}")
     lines.append(f"lineage     kernelevo lineage {name} -o lineage.html")
+    if spent.calls:
+        lines.append(f"models      kernelevo models {name}")
     if info.winner:
         lines.append(f"export      kernelevo export {name} -o DIR")
     return "\n".join(lines)

@@ -33,5 +33,8 @@ class Watch:
     def waits(self) -> None:
         """Nothing goes on until one of those requests is answered."""
 
+    def silent(self, outages: Sequence[str]) -> None:
+        """All that models are waited for now, a line for each that does not answer."""
+
     def say(self, message: str) -> None:
         """Something that a person should know."""

@@ -26,6 +26,9 @@ class Row:
     baseline: str
     generations: int
     evaluations: int
+    calls: int
+    tokens: int
+    dollars: float
     device: str
 
 
@@ -69,6 +72,7 @@ def _facts(store: Store, name: str, busy: bool) -> Row:
         certificate = store.certificate(identity) if info.winner else None
         evaluation = certificate or store.individual(identity).evaluation
     speedup = evaluation.speedup.get(info.demand.baseline) if evaluation else None
+    spent = store.spent()
     return Row(
         name,
         info.standing(busy=busy),
@@ -78,14 +82,18 @@ def _facts(store: Store, name: str, busy: bool) -> Row:
         100 * speedup if speedup else None,
         info.demand.baseline,
         max(closed, default=0),
-        store.spent().evaluations,
+        spent.evaluations,
+        spent.calls,
+        spent.tokens,
+        spent.dollars,
         evaluation.device if evaluation else info.environment.get("hardware", ""),
     )
 
 
 def _print(rows: list[Row]) -> None:
     """A plain table, as wide as it needs to be: it is read in terminals and in pipes."""
-    heads = ("run", "state", "task", "best", "ms", "%", "generations", "evaluations", "device")
+    heads = ("run", "state", "task", "best", "ms", "%", "generations", "evaluations")
+    heads = (*heads, "calls", "tokens", "dollars", "device")
     table = [heads, *(_cells(row) for row in rows)]
     widths = [max(len(line[column]) for line in table) for column in range(len(heads))]
     for line in table:
@@ -96,5 +104,6 @@ def _print(rows: list[Row]) -> None:
 def _cells(row: Row) -> tuple[str, ...]:
     ms = "" if row.ms is None else f"{row.ms:.4g}"
     share = "" if row.percent is None else f"{row.percent:.1f} of {row.baseline}"
-    counts = (str(row.generations), str(row.evaluations))
+    counts = tuple(map(str, (row.generations, row.evaluations, row.calls, row.tokens)))
+    counts = (*counts, f"{row.dollars:.2f}")
     return (row.name, row.state, row.task, row.best or "", ms, share, *counts, row.device)

@@ -105,7 +105,7 @@ def _node(
         "y": y,
         "headline": headline(one),
         "parents": list(one.birth.parents),
-        "gain": gain(one, view.mother(one)),
+        "gain": gain(one, view.base(one)),
         "time_ms": found.get("time_ms"),
         "verdict": found,
         "source": sources.setdefault(one.kernel.source, len(sources)),
@@ -121,7 +121,7 @@ def _edges(view: RunView) -> list[dict[str, Any]]:
             steps |= {(start, via) for start in view.graph.predecessors(via)}
     edges = []
     for start, end, facts in view.graph.edges(data=True):
-        if facts["kind"] == "idea":
+        if facts["kind"] in ("idea", "thought"):
             continue
         edge = {"from": start, "to": end, "kind": facts["kind"]}
         edge |= {key: facts[key] for key in ("role", "via") if key in facts}

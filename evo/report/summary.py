@@ -18,8 +18,9 @@ from evo.report.view import RunView
 class Yield:
     """What came of a group of children.
 
-    ``correct`` were accepted; ``faster`` beat their mother; ``mean_gain`` is the geometric mean
-    of child's / mother's speedup over the accepted ones, ``best_gain`` the largest.
+    ``correct`` were accepted; ``faster`` beat their base (the mother, or of a repair or tuning the
+    kernel that its step began with); ``mean_gain`` is the geometric mean of child's / base's
+    speedup over the accepted ones, ``best_gain`` the largest.
     """
 
     tried: int
@@ -41,7 +42,7 @@ def yields(view: RunView, key: Callable[[Individual], str | None]) -> dict[str, 
 
 def _yield(view: RunView, members: Iterable[Individual]) -> Yield:
     members = list(members)
-    gains = [ratio for one in members if (ratio := gain(one, view.mother(one))) is not None]
+    gains = [ratio for one in members if (ratio := gain(one, view.base(one))) is not None]
     mean = math.exp(sum(map(math.log, gains)) / len(gains)) if gains else None
     return Yield(
         tried=len(members),
@@ -116,11 +117,13 @@ def detail(view: RunView, one: Individual, certificate: dict[str, Any] | None) -
         "generation": birth.generation,
         "operator": birth.operator,
         "author": birth.author,
+        "model": birth.model or None,
+        "base": birth.base or None,
         "note": birth.note,
         "idea": finite(birth.idea) if birth.idea else None,
         "parents": list(birth.parents),
         "children": [child.id for child in view.children(one)],
-        "gain": gain(one, view.mother(one)),
+        "gain": gain(one, view.base(one)),
         "evaluation": verdict(one.evaluation),
         "certificate": certificate,
         "source": one.kernel.source,

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from evo.individual import Individual
 from evo.lineage import gain, headline, speedup, status
+from evo.report.certificate import certificate_lines
 from evo.report.layout import times
 from evo.report.summary import Yield, by_category, by_operator, statuses
 from evo.report.view import RunView
@@ -65,7 +66,9 @@ def _facts(view: RunView) -> Iterator[tuple[str, str]]:
     yield "devices", ", ".join(view.devices)
     yield "kernels", f"{len(view.individuals)} on {islands} island(s), generation {last}"
     if spent:
-        cost = f", {spent.tokens} tokens, {spent.dollars:.2f} dollars" if spent.tokens else ""
+        cost = ""
+        if spent.calls:
+            cost = f", {spent.calls} calls, {spent.tokens} tokens, {spent.dollars:.2f} dollars"
         hours = spent.seconds / 3600
         yield "used", f"{spent.evaluations} evaluations, {hours:.2f} hours{cost}"
     yield "best", _best(view)
@@ -90,28 +93,34 @@ def kernel_text(view: RunView, one: Individual, certificate: Evaluation | None) 
     lines += [f"  {name:<11}{value}" for name, value in _birth(view, one) if value]
     if one.evaluation:
         lines += [f"  {name:<11}{value}" for name, value in verdict_facts(one.evaluation) if value]
-    if certificate:
+    if certificate and certificate.certificate:
+        lines += ["certificate:", *certificate_lines(certificate.certificate)]
+    elif certificate:
         lines += ["certificate:"]
         lines += [f"  {name:<11}{value}" for name, value in verdict_facts(certificate) if value]
-        checks = (certificate.certificate or {}).get("checks", {})
-        lines += [f"  {check}: {said}" for check, said in checks.items()]
     return [*lines, "", *one.kernel.source.rstrip().splitlines()]
 
 
 def _birth(view: RunView, one: Individual) -> Iterator[tuple[str, str]]:
     birth = one.birth
     yield "birth", f"island {birth.island}, generation {birth.generation}"
-    yield "operator", f"{birth.operator}, written by {birth.author}"
+    yield "operator", f"{birth.operator}, written by {_by(birth.author, birth.model)}"
     if birth.idea:
-        yield "idea", f"{headline(one)} ({birth.idea.category}; by {birth.idea.author})"
+        thinker = _by(birth.idea.author, birth.idea.model)
+        yield "idea", f"{headline(one)} ({birth.idea.category}; by {thinker})"
     yield "note", birth.note
     yield "parents", ", ".join(_kin(view.by_id.get(name), name) for name in birth.parents)
     yield "children", ", ".join(_kin(child, child.id) for child in view.children(one))
-    ratio = gain(one, view.mother(one))
-    yield "gain", f"{times(ratio)} over {birth.parents[0]}" if ratio else ""
+    before = view.base(one)
+    ratio = gain(one, before)
+    yield "gain", f"{times(ratio)} over {before.id}" if ratio and before else ""
     yield "flags", " ".join(one.kernel.flags)
     yield "digest", one.digest
     yield "status", "" if one.evaluation else "not judged yet"
+
+
+def _by(author: str, model: str) -> str:
+    return f"{author} ({model})" if model else author
 
 
 def _kin(one: Individual | None, name: str) -> str:
@@ -136,6 +145,8 @@ def verdict_facts(verdict: Evaluation) -> Iterator[tuple[str, str]]:
         worst = f", worst on {found.worst_on}" if found.worst_on else ""
         own = f"PyTorch's own {found.reference_error:.1e}"
         yield "precision", f"tier {found.tier or 'none'}, error {found.error:.1e} ({own}){worst}"
+    if verdict.bottleneck:
+        yield from (("profile", line) for line in verdict.bottleneck.lines())
     for each in verdict.resources:
         spill = f", {each.spill_bytes} B spilled" if each.spill_bytes else ""
         text = f"{each.registers} registers, {each.shared_bytes} B shared memory"

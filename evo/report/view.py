@@ -7,9 +7,10 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Self
 
 from cuda_sandbox.errors import UserError
+from evo.efforts import base_of
 from evo.individual import Individual
 from evo.lineage import best, build, mothers
-from evo.records import Migration, RunInfo, Spent
+from evo.records import Migration, Proposal, RunInfo, Spent
 from fitness.evaluation import Evaluation
 
 if TYPE_CHECKING:
@@ -35,6 +36,7 @@ class RunView:
     spent: Spent | None = None
     certificate: Evaluation | None = None
     busy: bool = False
+    proposals: tuple[Proposal, ...] = ()
 
     @classmethod
     def read(cls, store: Store, *, busy: bool = False) -> Self:
@@ -47,6 +49,7 @@ class RunView:
             spent=store.spent(),
             certificate=store.certificate(info.winner) if info.winner else None,
             busy=busy,
+            proposals=tuple(store.proposals()),
         )
 
     @cached_property
@@ -67,7 +70,7 @@ class RunView:
     @cached_property
     def graph(self) -> Graph:
         """The lineage (see :mod:`evo.lineage`)."""
-        return build(self.individuals, self.migrations, self.winner)
+        return build(self.individuals, self.migrations, self.winner, self.proposals)
 
     @property
     def state(self) -> str:
@@ -105,6 +108,10 @@ class RunView:
         """The first parent, if there is one."""
         parents = individual.birth.parents
         return self.by_id.get(parents[0]) if parents else None
+
+    def base(self, individual: Individual) -> Individual | None:
+        """What it is measured by: the first parent, or of a repair or tuning that one's base."""
+        return self.by_id.get(base_of(individual))
 
     def children(self, individual: Individual) -> list[Individual]:
         """Everyone who names ``individual`` among its parents."""

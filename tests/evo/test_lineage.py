@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import networkx
@@ -13,7 +14,7 @@ from cuda_sandbox.report import Status
 from evo.cli.main import main
 from evo.individual import Birth, Individual
 from evo.lineage import best, build, mothers
-from evo.records import Migration
+from evo.records import Migration, Proposal
 from operators.idea import Category, Idea
 from tests.evo.synthetic_run import failure, individual, record, synthetic, verdict
 
@@ -23,7 +24,7 @@ FASTER = Idea("vector loads", Category.MEMORY, "catalogue")
 def member(
     name: str, parents: tuple[str, ...] = (), speed: float | None = 1.0, idea: Idea | None = None
 ) -> Individual:
-    island, generation, _ = (int(part) for part in name.split("-"))
+    island, generation = (int(part) for part in name.split("-")[:2])
     operator = "crossover" if len(parents) > 1 else "mutation" if parents else "port"
     outcome = verdict(speed) if speed else failure(Status.TIMEOUT, "no answer within 20 s")
     birth = Birth(island, generation, operator, "catalogue", parents, idea)
@@ -48,6 +49,26 @@ def test_failed_kernels_and_ideas_are_in_the_graph() -> None:
     ideas = [node for node, facts in graph.nodes(data=True) if facts["kind"] == "idea"]
     assert len(ideas) == 1  # its two branches share it
     assert set(graph.successors(ideas[0])) == {"0-1-0", "0-1-1"}
+
+
+def test_an_idea_is_credited_with_its_repairs_and_tunings_and_kept_where_nobody_wrote_it() -> None:
+    failed = member("0-1-0", ("0-0-0",), None, FASTER)
+    mended = member("0-1-0r1", ("0-1-0",), 0.8, FASTER)
+    tuned = member("0-1-4", ("0-1-0r1",), 1.5, FASTER)
+    for one in (failed, mended, tuned):
+        one.birth = replace(one.birth, base="0-0-0")
+    forgotten = Idea("fewer registers", Category.PARALLELISM, "llm", "o3")
+    proposals = [
+        Proposal("0-1-0/mutation/ideate", n, idea, "0-0-0", 0, 1)
+        for n, idea in enumerate((FASTER, forgotten))
+    ]
+    graph = build([FAMILY[0], failed, mended, tuned], (), "0-1-4", proposals)
+    first, second = (facts for _, facts in graph.nodes(data=True) if facts["kind"] == "idea")
+    assert (first["tried"], first["succeeded"]) == (3, 2)
+    assert first["gain"] == pytest.approx(3.0)
+    assert (second["text"], second["model"], second["tried"]) == ("fewer registers", "o3", 0)
+    assert "gain" not in second
+    assert graph.edges["0-0-0", "idea:1"]["kind"] == "thought"
 
 
 def test_edges_name_operator_idea_gain_and_the_parents_role() -> None:

@@ -14,6 +14,7 @@ EDGES = {
     "parent": {},
     "migration": {"style": "dashed", "color": "#6f4bb8"},
     "idea": {"style": "dotted", "color": "#999999"},
+    "thought": {"style": "dotted", "color": "#cccccc"},
 }
 ON_PATH = {"color": "#d9480f", "penwidth": "3"}
 
