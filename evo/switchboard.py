@@ -104,7 +104,8 @@ class Switchboard:
 
     async def _in_time(self, asked: Asked, books: CallBooks) -> Reply:
         """Nobody waits for a server that is out once the budget is spent, by hours or otherwise."""
-        call = asyncio.ensure_future(self._line(asked.model).complete(asked.prompt, books))
+        line = self._line(asked.model)
+        call = asyncio.ensure_future(line.complete(asked.prompt, books, asked.model))
         try:
             while not call.done():
                 await asyncio.wait({call}, timeout=LOOK_S)

@@ -161,15 +161,16 @@ class Line:
                 if self._react(trouble, tried, passage) is Then.GIVE_UP:
                     return None
 
-    async def complete(self, prompt: Prompt, books: Books) -> Reply:
+    async def complete(self, prompt: Prompt, books: Books, model: Model | None = None) -> Reply:
         """Ask, and do about every trouble what the policy says. ``books`` are those of this call.
 
+        ``model``: this line's model with other options, such as a temperature.
         Returns a whole reply with a text. Raises Refused if none will come, and Unusable. When it
         is cancelled, a request under way is booked as of unknown cost.
         """
-        tried = Tried()
+        call, tried = _Call(prompt, model or self.model, books), Tried()
         async with self._pace.slots:
-            while (reply := await self._try(prompt, books, tried)) is None:
+            while (reply := await self._try(call, tried)) is None:
                 pass
         return reply
 
@@ -191,15 +192,15 @@ class Line:
             return trouble
         return None
 
-    async def _try(self, prompt: Prompt, books: Books, tried: Tried) -> Reply | None:
+    async def _try(self, call: _Call, tried: Tried) -> Reply | None:
         """One try, as soon as gate and pace allow it; None: try again."""
         async with self._gate.passage() as passage:
-            admission = await self._pace.admit(about(prompt) + self.model.max_output_tokens)
-            booking = await self._book(prompt, books, admission, passage)
+            admission = await self._pace.admit(about(call.prompt) + call.model.max_output_tokens)
+            booking = await self._book(call, admission, passage)
             if booking is None:
                 return None
             try:
-                reply = await self._attempt(prompt, booking)
+                reply = await self._attempt(call, booking)
             except Trouble as trouble:
                 admission.used(_tokens(trouble))
                 then = self._react(trouble, tried, passage)
@@ -214,14 +215,13 @@ class Line:
             await asyncio.sleep(backoff(tried.again, self._rng))
         return None
 
-    async def _book(
-        self, prompt: Prompt, books: Books, admission: Admission, passage: Passage
-    ) -> Booking | None:
+    async def _book(self, call: _Call, admission: Admission, passage: Passage) -> Booking | None:
         """The attempt's entry in the books, which may wait; None if the gate was shut meanwhile."""
         booking = None
         try:
             if not passage.overtaken:
-                booking = await books.book(prompt, self.model, at_most(prompt, self.model))
+                estimate = at_most(call.prompt, call.model)
+                booking = await call.books.book(call.prompt, call.model, estimate)
                 if booking is None:
                     raise Refused(Trouble(Kind.BUDGET, "what it may cost at most is not there"))
             if booking is not None and passage.overtaken:
@@ -232,12 +232,12 @@ class Line:
                 admission.withdrawn()
         return booking
 
-    async def _attempt(self, prompt: Prompt, booking: Booking) -> Reply:
+    async def _attempt(self, call: _Call, booking: Booking) -> Reply:
         """One request and its entry in the books. Raises Trouble."""
         deadline_s = self.model.limits.deadline_s
         try:
             async with asyncio.timeout(deadline_s):
-                reply = await self._provider.complete(prompt, self.model)
+                reply = await self._provider.complete(call.prompt, call.model)
         except TimeoutError:
             booking.unknown()
             message = f"the answer was not complete after {deadline_s:g} s"
@@ -287,6 +287,15 @@ class Line:
     def _tell(self, trouble: Trouble, then: Then, wait_s: float | None = None) -> None:
         self.troubles[trouble.kind] += 1
         self._notify(Notice(self.model.name, trouble.kind, trouble.message, then, wait_s))
+
+
+@dataclass(frozen=True, slots=True)
+class _Call:
+    """What is asked, of which model, and where it is booked."""
+
+    prompt: Prompt
+    model: Model
+    books: Books
 
 
 class Tried:
