@@ -232,15 +232,29 @@ def strongest(baselines: dict[str, Baseline], tier: Tier | None) -> Baseline | N
     return min(fit, key=lambda found: found.time_ms.median, default=None)
 
 
+def _fastest(baselines: dict[str, Baseline], tier: Tier) -> Baseline | None:
+    """The fastest baseline of exactly this tier."""
+    fit = (found for found in baselines.values() if found.tier is tier)
+    return min(fit, key=lambda found: found.time_ms.median, default=None)
+
+
 def speedups(
     baselines: dict[str, Baseline], time_ms: Interval | None, precision: Precision | None
 ) -> dict[str, float]:
-    """Baseline time / kernel time for eager, graph, compile and the best of the same precision."""
+    """Baseline time / kernel time: for eager, graph, compile, and the strongest of three kinds.
+
+    ``best``: at least as precise as the kernel; ``same``: of the very tier of the kernel;
+    ``fp32``: uncompiled, at full float32 precision.
+    """
     if time_ms is None:
         return {}
-    fastest = strongest(baselines, precision.tier if precision else None)
-    named = ("eager", "graph", "compile")
-    chosen = {mode: baselines[mode] for mode in named if mode in baselines}
-    if fastest:
-        chosen["best"] = fastest
+    tier = precision.tier if precision else None
+    plain = {mode: found for mode, found in baselines.items() if mode.startswith("eager")}
+    kinds = {
+        **{mode: baselines.get(mode) for mode in ("eager", "graph", "compile")},
+        "best": strongest(baselines, tier),
+        "same": _fastest(baselines, tier) if tier else None,
+        "fp32": _fastest(plain, Tier.FP32),
+    }
+    chosen = {name: found for name, found in kinds.items() if found}
     return {name: found.time_ms.median / time_ms.median for name, found in chosen.items()}

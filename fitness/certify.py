@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
+from cuda_sandbox.backend import find
+from cuda_sandbox.backend import names as backends
 from cuda_sandbox.devices import cpu
 from cuda_sandbox.isolation import isolation_layers
 from cuda_sandbox.kernel import Kernel
@@ -140,7 +142,10 @@ class _Certification:
     def _sanitize(self) -> None:
         """Each sanitizer's word; all are told, and the first that found something decides."""
         judge = self.judge
-        runs = judge.backend.checks(judge.arch, self.kernel.flags).runs
+        if self.kernel.language not in backends():
+            self.checks["sanitizers"] = f"not run: a {self.kernel.language} is out of their reach"
+            return
+        runs = find(self.kernel.language).checks(judge.arch, self.kernel.flags).runs
         names = [name for run in runs for name in run.names]
         if self.failure is not None:
             self.checks |= dict.fromkeys(names, f"not run: {self.blamed} failed")

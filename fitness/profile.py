@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
-from cuda_sandbox.backend import find
+from cuda_sandbox.backend import find, names
 from cuda_sandbox.kernel import Kernel
 from cuda_sandbox.profiler import Launch, Profile, profile
 from cuda_sandbox.slot import timing_slot
@@ -33,19 +33,26 @@ def profiled(
 
     A machine that does not allow profiling leaves what the roofline says, and why.
     """
+    if kernel.language in names():
+        found = _looked_into(judge, kernel, deadline_s)
+    else:
+        found = Profile(missing=f"a {kernel.language} is out of the profiler's reach")
+    line = judge.roofline(verdict.precision)
+    moved = compulsory_bytes(judge.task.description)
+    return boiled_down(found, line, verdict, moved)
+
+
+def _looked_into(judge: Judge, kernel: Kernel, deadline_s: float) -> Profile:
     probe = find(kernel.language).probe(judge.arch, kernel.flags)
     content = judge.bank.checks[0]
     with timing_slot(slot(judge.device)):
-        found = profile(
+        return profile(
             kernel,
             judge.signature,
             probe,
             lambda: argument_bytes(judge, content.leaves),
             deadline_s=deadline_s,
         )
-    line = judge.roofline(verdict.precision)
-    moved = compulsory_bytes(judge.task.description)
-    return boiled_down(found, line, verdict, moved)
 
 
 def boiled_down(
