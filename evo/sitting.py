@@ -102,24 +102,29 @@ def _recorder(planned: Plan, machine: Machine) -> Recorder:
     """The run's record, begun if it is not there, with its task's file beside it."""
     if planned.exists:
         return _continued(planned)
+    from fitness.audit import require_sound
     from fitness.errors import TaskError
     from fitness.task import describe
 
+    demand, device = planned.config.fitness.demand, next(iter(machine.devices), "cpu")
     try:
         task = describe(planned.config.task)
+        audit = require_sound(Path(planned.config.task), demand, device)
     except TaskError as error:
         raise Refused(str(error)) from error
     info = RunInfo(
         planned.folder.name,
         stored(planned.config),
         task,
-        planned.config.fitness.demand,
+        demand,
         machine.language,
         task.signature.header(machine.language),
         _environment(machine),
         datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
     )
-    return Recorder.create(planned.folder, info)
+    recorder = Recorder.create(planned.folder, info)
+    recorder.add_event("audit", str(audit.outcome), found=audit.summary)
+    return recorder
 
 
 def _continued(planned: Plan) -> Recorder:

@@ -14,6 +14,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from cuda_sandbox.cache import cache_dir
@@ -115,13 +116,14 @@ def _from_worker(jobs: Sequence[Job]) -> Iterator[Audit]:
 
 def _known(job: Job) -> Audit | None:
     with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
-        return from_json(json.loads(_entry(job).read_text()))
+        found = from_json(json.loads(_entry(job).read_text()))
+        return replace(found, task=str(job.path))
     return None
 
 
 def _keep(job: Job, audit: Audit) -> None:
     """Into the cache; one that cannot be written costs time, nothing else."""
-    if audit.outcome not in _KEPT:
+    if audit.outcome not in _KEPT or audit.reason:  # a reason may name the file's place
         return
     with contextlib.suppress(OSError):
         entry = _entry(job)
@@ -132,15 +134,10 @@ def _keep(job: Job, audit: Audit) -> None:
 
 
 def _entry(job: Job) -> Path:
-    """Where an audit is kept: by task, place, demand, device and our own sources."""
-    text = "\0".join(
-        (task_key(job.path), job.line(), *(_digest(path) for path in sorted(_sources())))
-    )
+    """Where an audit is kept: by task, demand, device and our own sources."""
+    ours = map(_digest, sorted(Path(__file__).parent.glob("*.py")))
+    text = "\0".join((task_key(job.path), str(job.demand), job.device, *ours))
     return cache_dir() / "audits" / f"{hashlib.sha256(text.encode()).hexdigest()}.json"
-
-
-def _sources() -> Iterator[Path]:
-    return Path(__file__).parent.glob("*.py")
 
 
 def _digest(path: Path) -> str:
