@@ -90,8 +90,9 @@ class Request:
     @classmethod
     def unpack(cls, frame: bytes) -> tuple[Request, int]:
         """The request in a frame, and its serial number: for a worker written in Python."""
-        op, serial, index, flags, *sizes, calls, _, handle = _REQUEST.unpack(frame)
-        return cls(Op(op), index, Flag(flags), *sizes, calls, handle), serial
+        op, serial, index, flags, *numbers, handle = _REQUEST.unpack(frame)
+        nbytes, offset, span, calls, _ = numbers
+        return cls(Op(op), index, Flag(flags), nbytes, offset, span, calls, handle), serial
 
 
 @dataclass(frozen=True, slots=True)

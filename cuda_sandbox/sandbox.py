@@ -207,7 +207,12 @@ class Worker:
         self._send(request, time.monotonic() + self._deadline_s, doing, descriptor)
 
     def _send(
-        self, request: Request, deadline: float, doing: str = "running", extra: int | None = None
+        self,
+        request: Request,
+        deadline: float,
+        doing: str = "running",
+        extra: int | None = None,
+        wanted: Kind = Kind.DONE,
     ) -> Reply:
         """Send one request and return the (first) answer to it."""
         process = self._running()
@@ -225,7 +230,7 @@ class Worker:
             raise self._death(doing) from None
         except TimeoutError:
             raise self._late(doing) from None
-        wanted = Kind.TIMES if request.calls else Kind.DONE
+        wanted = Kind.TIMES if request.calls else wanted
         return self._expect(self._receive(deadline, doing), wanted)
 
     def _receive(self, deadline: float, doing: str) -> Reply:

@@ -84,10 +84,10 @@ class Arena:
         Also where an output is no longer what ``glimpse`` saw when the call had just returned.
         """
         view = self._views[at]
-        if not all(map(_same_bytes, view.glimpse(), glimpse)):
+        if not all(map(same_bytes, view.glimpse(), glimpse)):
             raise CandidateFailure(Status.HACK, "wrote to its outputs after launch had returned")
         for spec in self.signature.arguments:
-            if not _same_bytes(view.tensors[spec.name], contents[spec.name]):
+            if not same_bytes(view.tensors[spec.name], contents[spec.name]):
                 raise CandidateFailure(Status.HACK, f"changed its {spec.role} {spec.name}")
         damaged = view.buffers.damaged()
         if damaged:
@@ -171,7 +171,7 @@ def _places(tensor: Tensor) -> Tensor:
     return torch.tensor(found if count else [], dtype=torch.int64, device=tensor.device)
 
 
-def _same_bytes(left: Tensor, right: Tensor) -> bool:
+def same_bytes(left: Tensor, right: Tensor) -> bool:
     if left.numel() == 0:
         return True
     # The widest integer that divides the size: comparing bytes one by one takes eight times longer.

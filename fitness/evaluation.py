@@ -28,12 +28,14 @@ class Demand:
     """What a task's kernels must reach: a tier, or the published setting ``max|y-t|/rms(t)``.
 
     Exactly one of ``tier`` and ``tolerance`` is set. ``baseline`` is what the fitness's speedup
-    is against: ``eager``, ``compile`` or ``best``.
+    is against: ``eager``, ``compile`` or ``best``. ``own_kernels``: a Python module that lets
+    PyTorch or a library compute is turned away (kernels of other languages have none to call).
     """
 
     tier: Tier | None = Tier.FP32
     tolerance: float | None = None
     baseline: str = "eager"
+    own_kernels: bool = False
 
     def __post_init__(self) -> None:
         if (self.tier is None) == (self.tolerance is None):
@@ -42,6 +44,12 @@ class Demand:
             raise ValueError(f"tolerance must lie between 0 and 1, not {self.tolerance}")
         if self.baseline not in ("eager", "compile", "best"):
             raise ValueError(f"baseline must be eager, compile or best, not {self.baseline!r}")
+
+    def objection(self, execution: Execution | None) -> str:
+        """Why a module that ran so is turned away; empty if it is not."""
+        if not self.own_kernels or execution is None or not execution.foreign:
+            return ""
+        return f"own kernels are demanded; others compute for it: {', '.join(execution.foreign)}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,13 +94,32 @@ class Seconds:
 
 
 @dataclass(frozen=True, slots=True)
+class Execution:
+    """How a Python module ran, as its own process tells: evidence, no proof.
+
+    ``mode`` is ``graph`` (a captured call is replayed) or ``calls``; ``uncaptured`` says why a
+    call could not be captured. ``ran`` are the kernels of a GPU, else PyTorch's operators, of one
+    call; ``foreign`` those that are no kernels of the module's own, and compute. ``weights`` says
+    how they were matched: by name, by order of shapes.
+    """
+
+    mode: str
+    ran: tuple[str, ...] = ()
+    foreign: tuple[str, ...] = ()
+    weights: str = ""
+    uncaptured: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Evaluation:
     """One verdict. What was not measured is None (or missing from ``baselines``), never invented.
 
-    ``speedup`` maps ``eager``, ``compile``, ``graph``, ``best`` to baseline time / kernel time.
+    ``speedup`` maps ``eager``, ``compile``, ``graph`` and the strongest baselines to baseline time
+    / kernel time: ``best`` (at least as precise as the kernel), ``same`` (of its very tier) and
+    ``fp32`` (uncompiled, full precision).
     ``log`` is what the compiler said (no paths; of an accepted kernel its warnings).
     ``certificate`` is the JSON-like record of certification, where it was asked for;
-    ``bottleneck`` the profile, where one was taken.
+    ``bottleneck`` the profile, where one was taken; ``execution`` how a Python module ran.
     """
 
     status: Status
@@ -109,6 +136,7 @@ class Evaluation:
     log: str = ""
     certificate: dict[str, Any] | None = None
     bottleneck: Bottleneck | None = None
+    execution: Execution | None = None
 
     @property
     def correct(self) -> bool:

@@ -16,14 +16,23 @@ from cuda_sandbox.backend import Backend, find, names
 from cuda_sandbox.compiler import Compiler
 from cuda_sandbox.kernel import Kernel
 from cuda_sandbox.report import CandidateFailure, CompileReport, Status
-from cuda_sandbox.sandbox import Worker
 from cuda_sandbox.slot import timing_slot
+from fitness import languages
 from fitness.arena import Arena, sets_of
 from fitness.baselines import Baselines, speedups
 from fitness.contents import Bank
 from fitness.correctness import Comparison, verdict
 from fitness.diagnosis import Accepted, Case, diagnosed
-from fitness.evaluation import Baseline, Demand, Evaluation, Interval, Precision, Seconds, Tier
+from fitness.evaluation import (
+    Baseline,
+    Demand,
+    Evaluation,
+    Execution,
+    Interval,
+    Precision,
+    Seconds,
+    Tier,
+)
 from fitness.hardware import architecture, ceilings, device_name, slot
 from fitness.pulse import Pulse
 from fitness.roofline import Roofline, impossible, roofline
@@ -41,6 +50,7 @@ class Findings:
     """What is known of a candidate so far; a failure may come after each step."""
 
     precision: Precision | None = None
+    execution: Execution | None = None
     time_ms: Interval | None = None
 
 
@@ -111,6 +121,19 @@ class Judge:
         """The device's name, as it stands in records."""
         return device_name(self.device, self.threads)
 
+    def compile(self, kernel: Kernel) -> CompileReport:
+        """Make a kernel of any language ready for `evaluate`.
+
+        Raises:
+            ValueError: there is no such language, or it does not know this device's chip.
+            RuntimeError: this machine lacks what compiling needs.
+        """
+        return languages.find(kernel.language).compile(kernel, self)
+
+    def digest(self, kernel: Kernel) -> str:
+        """Hex SHA-256 of what makes a kernel of any language what it is."""
+        return languages.find(kernel.language).digest(kernel, self.signature)
+
     def evaluate(self, kernel: Kernel, compiled: CompileReport) -> Evaluation:
         """The verdict on ``kernel``, whose compilation ended as ``compiled`` says."""
         started = time.perf_counter()
@@ -119,6 +142,7 @@ class Judge:
         try:
             with self.trial(kernel, compiled, self.arena) as trial:
                 findings.precision = self.examine(trial, self.bank)
+                findings.execution = self._execution(kernel, trial)
                 findings.time_ms = self._time(trial, Effort())
         except CandidateFailure as failure:
             status, reason = failure.status, failure.reason
@@ -142,23 +166,24 @@ class Judge:
     @contextlib.contextmanager
     def trial(self, kernel: Kernel, compiled: CompileReport, arena: Arena) -> Iterator[Trial]:
         """A worker for ``kernel``, bound to ``arena``. Raises CandidateFailure."""
-        if kernel.language != self.backend.name:
+        language = languages.find(kernel.language)
+        if self.device.type not in language.devices:
             raise CandidateFailure(
                 Status.REJECTED, f"a {kernel.language} kernel cannot run on {self.device}"
             )
         if compiled.object_key is None:
             raise CandidateFailure(compiled.status, compiled.reason)
-        with Worker(
-            self.backend,
-            self.compiler.object_path(compiled.object_key),
-            arena.buffers,
-            device=str(self.device),
-            threads=self.threads,
-            deadline_s=self.deadline_s,
-        ) as worker:
+        with language.worker(compiled, self, arena) as worker:
             worker.bind(*arena.sets[1:])
             arena.take_workspace()
             yield Trial(worker, arena, self.rng, self.threads, self.pulse)
+
+    def _execution(self, kernel: Kernel, trial: Trial) -> Execution | None:
+        """What ran in one call, where the language leaves that open. Raises CandidateFailure."""
+        found = trial.asked(languages.find(kernel.language).execution)
+        if objection := self.demand.objection(found):
+            raise CandidateFailure(Status.REJECTED, objection)
+        return found
 
     def examine(self, trial: Trial, bank: Bank) -> Precision:
         """The precision over all of the bank's distributions, in secret order.
@@ -212,6 +237,7 @@ class Judge:
             seconds=Seconds(compiled.seconds, time.perf_counter() - started),
             resources=compiled.resources,
             log=compiled.log,
+            execution=findings.execution,
         )
 
     def _baselines_for_verdict(self, precision: Precision | None) -> dict[str, Baseline]:

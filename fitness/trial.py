@@ -10,12 +10,14 @@ import statistics
 import time
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
+from typing import TypeVar
+
 
 from torch import Tensor
 
 from cuda_sandbox.report import CandidateFailure, Status
 from cuda_sandbox.sandbox import Worker
-from fitness.arena import Arena
+from fitness.arena import Arena, same_bytes
 from fitness.clocks import Reading, suspicion, understated_ms
 from fitness.contents import TimedContent
 from fitness.hardware import cache_bytes
@@ -25,6 +27,8 @@ from fitness.witness import Usage, usage
 
 _ROUNDS = 4
 """On suspicion we look again: a busy host delays honest answers too, but not in every round."""
+
+Answer = TypeVar("Answer")
 
 _LEAST_READINGS = 7
 _LATE_S = 0.03
@@ -71,9 +75,13 @@ class Trial:
         self._worker.let_run(_LATE_S)
         with self._worker.frozen():
             now = self._arena.outputs()
-        if all(left.equal(right) for left, right in zip(outputs, now, strict=True)):
+        if all(map(same_bytes, outputs, now)):
             return None
         return CandidateFailure(Status.HACK, "wrote to its outputs after launch had returned")
+
+    def asked(self, question: Callable[[Worker], Answer]) -> Answer:
+        """What the worker itself says: evidence, never truth."""
+        return question(self._worker)
 
     def timed(self, contents: Sequence[TimedContent]) -> float:
         """The time (ms, worker's clock) of one call on arguments made of one of ``contents``.

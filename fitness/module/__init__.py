@@ -1,0 +1,1 @@
+"""Python modules as candidates: KernelBench's ``ModelNew``, in a jailed Python of its own."""

@@ -1,0 +1,203 @@
+"""Modules on a GPU: a captured call is replayed where it can be, else the module is called anew.
+
+A module works on tensors of this process. They are filled from the judge's memory on the stream
+just before the clock starts, so that work on a stream of the module's own that does not wait for
+ours finds nothing to work on. Outputs are copied right behind the call, on the same stream: what
+was not joined to it is not in them. After an untimed call the inputs go back to the judge, who
+sees whether they were changed.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+from collections.abc import Callable, Sequence
+from contextlib import nullcontext
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from cuda_sandbox.protocol import Failure, Request
+from fitness.module.runner.candidate import described
+from fitness.module.runner.evidence import Operators, device_kernels
+from fitness.module.runner.jail import Jail
+from fitness.module.runner.orders import Orders, Refused, Spec, filled
+from fitness.module.runner.outputs import blank, erase, wipe
+from fitness.module.runner.stage import Stage, flushes
+from fitness.module.runner.weights import PARAMETER
+
+_SPIN_CYCLES = 200_000  # about 0.1 ms, as for PyTorch: the call is queued before the clock starts
+_WARM_UPS = 3
+_PEER_ACCESS = 1  # CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS
+_RETURNED = ("input", PARAMETER)
+
+
+def prepare() -> None:
+    """Open the device before the jail is shut."""
+    torch.cuda.set_device(0)
+    torch.cuda._sleep(1000)
+    torch.cuda.synchronize()
+
+
+class _Handle(ctypes.Structure):
+    _fields_ = (("reserved", ctypes.c_ubyte * 64),)
+
+
+class _Memory:
+    """Device memory that torch can look at without a copy."""
+
+    def __init__(self, address: int, nbytes: int) -> None:
+        self.__cuda_array_interface__ = {
+            **{"shape": (nbytes,), "typestr": "|u1"},
+            **{"data": (address, False), "version": 3},
+        }
+
+
+class CudaStage(Stage):
+    """Calls the model on tensors of this process, filled from the judge's memory."""
+
+    def __init__(self, model: nn.Module, orders: Orders, device: torch.device) -> None:
+        super().__init__(model, orders, device)
+        self._driver = ctypes.CDLL("libcuda.so.1")
+        self._events = [torch.cuda.Event(enable_timing=True) for _ in range(2)]
+        cache = torch.cuda.get_device_properties(device).L2_cache_size
+        self._flush = torch.empty(2 * max(cache, 1 << 20), dtype=torch.uint8, device=device)
+        self._leaves = list(blank(orders.leaves, device))
+        self._graph: torch.cuda.CUDAGraph | None = None
+        self._captured: Any = None
+        self._operators: list[str] = []
+        self._started = False
+        self.put_parameters(self._leaves)
+
+    @property
+    def mode(self) -> str:
+        """Whether a graph is replayed."""
+        return "graph" if self._graph else "calls"
+
+    def view(
+        self, request: Request, descriptor: int, spec: Spec, jail: Jail
+    ) -> Callable[[], Tensor]:
+        """Over the judge's allocation, through CUDA IPC."""
+        del descriptor, jail
+        base = ctypes.c_uint64()
+        handle = _Handle((ctypes.c_ubyte * 64)(*request.handle))
+        opened = self._driver.cuIpcOpenMemHandle_v2(ctypes.byref(base), handle, _PEER_ACCESS)
+        if opened != 0:
+            raise RuntimeError(f"cuIpcOpenMemHandle: error {opened}")
+        memory = _Memory(base.value + request.offset, request.nbytes)
+        dtype = getattr(torch, spec.dtype)
+
+        def fresh() -> Tensor:
+            return torch.as_tensor(memory, device=self.device).view(dtype).view(spec.shape)
+
+        return fresh
+
+    def run(self, request: Request) -> list[float]:
+        """Replay the captured call, or call the model."""
+        if not self._started:
+            self._start(request.index)
+        timed = flushes(request)
+        return [self._timed(request.index + i, self._call, timed) for i in range(request.calls)]
+
+    def run_empty(self, request: Request) -> list[float]:
+        """Everything but the call."""
+        nothing = self.blank()
+        timed = flushes(request)
+        return [
+            self._timed(request.index + i, lambda: nothing, timed) for i in range(request.calls)
+        ]
+
+    def settle(self) -> None:
+        """Wait for all streams of the device."""
+        self._synchronise()
+
+    def trace(self) -> dict[str, Any]:
+        """The kernels of one call, and the operators (of the captured call, if there is one)."""
+        operators = Operators()
+        with nullcontext() if self._graph else operators:
+            kernels = device_kernels(self._call)
+        return {"kernels": kernels, "operators": self._operators or operators.names()}
+
+    def _call(self) -> Any:
+        if self._graph is not None:
+            self._graph.replay()
+            return self._captured
+        return self._called()
+
+    def _called(self) -> Any:
+        leaves = [leaf.detach() for leaf in self._leaves]  # fresh objects: nothing sticks to them
+        arguments = [filled(argument, leaves) for argument in self.orders.forward]
+        with self.blamed():
+            return self.model(*arguments)
+
+    def _timed(self, index: int, call: Callable[[], Any], timed: bool) -> float:
+        before, after = self._events
+        given, targets = self.shared(index)
+        if timed:
+            torch.cuda._sleep(_SPIN_CYCLES)
+        self._fill(given)
+        if timed:
+            self._flush.zero_()
+        before.record()
+        result = call()
+        after.record()
+        returned = self.outputs.take(result, targets)
+        if not timed:
+            self._give_back(given)
+        wipe(returned, (*self._leaves, *given, *targets), self.model)
+        self._spoil()
+        self._synchronise()
+        return float(before.elapsed_time(after))
+
+    def _fill(self, given: Sequence[Tensor]) -> None:
+        for leaf, told in zip(self._leaves, given, strict=True):
+            leaf.copy_(told)
+        self.put_states(self._leaves)
+
+    def _give_back(self, given: Sequence[Tensor]) -> None:
+        for leaf, told, spec in zip(self._leaves, given, self.orders.leaves, strict=True):
+            if spec.role in _RETURNED:
+                told.copy_(leaf)
+
+    def _spoil(self) -> None:
+        """What was given must not be there before it is given again."""
+        for leaf in self._leaves:
+            erase(leaf)
+
+    def _synchronise(self) -> None:
+        """By the driver itself: torch's own function may have been replaced."""
+        if error := self._driver.cuCtxSynchronize():
+            name = ctypes.c_char_p()
+            self._driver.cuGetErrorName(error, ctypes.byref(name))
+            told = (name.value or b"").decode() or str(error)
+            raise Refused(Failure.FAULT, f"the device reports {told}")
+
+    def _start(self, index: int) -> None:
+        """Call it a few times, as PyTorch wants it before a capture; then capture one call."""
+        given, targets = self.shared(index)
+        stream = torch.cuda.current_stream()
+        side = torch.cuda.Stream()
+        for _ in range(_WARM_UPS):
+            self._fill(given)
+            side.wait_stream(stream)
+            with torch.cuda.stream(side):
+                returned = self.outputs.take(self._called(), targets)
+            stream.wait_stream(side)
+            self._synchronise()
+            wipe(returned, (*self._leaves, *given, *targets), self.model)
+        if os.environ["KERNELEVO_CAPTURE"] == "1":
+            self._capture(given)
+        self._started = True
+
+    def _capture(self, given: Sequence[Tensor]) -> None:
+        self._fill(given)
+        self._synchronise()
+        graph, operators = torch.cuda.CUDAGraph(), Operators()
+        try:
+            with torch.cuda.graph(graph), operators:
+                captured = self._called()
+        except Exception as error:  # whatever it is: it will be called anew, in a new process
+            reason = described(self.orders.source, "capture", error)
+            raise Refused(Failure.NOT_CAPTURED, f"not captured: {reason}") from error
+        self._graph, self._captured, self._operators = graph, captured, operators.names()

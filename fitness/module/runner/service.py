@@ -1,0 +1,92 @@
+"""A worker's life: the device is opened, the jail shut, the candidate loaded, requests answered."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import os
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+from cuda_sandbox.protocol import Op, Request
+from fitness.module.runner import programs
+from fitness.module.runner.candidate import build, load
+from fitness.module.runner.channel import Channel
+from fitness.module.runner.jail import Jail
+from fitness.module.runner.main import Options, memory_limit
+from fitness.module.runner.orders import Orders, Refused
+from fitness.module.runner.stage import Stage
+from fitness.module.runner.watch import Originals, Watch
+
+_FILES = 4096  # the driver opens a descriptor per mapping
+_STAGES = {"cpu": "CpuStage", "cuda": "CudaStage"}  # in the file of that name
+
+
+class Service:
+    """Serves one candidate."""
+
+    def __init__(self, options: Options, jail: Jail, channel: Channel) -> None:
+        self._jail, self._channel = jail, channel
+        kind = os.environ["KERNELEVO_DEVICE"]
+        self._device = torch.device(kind, 0) if kind == "cuda" else torch.device(kind)
+        self._room = importlib.import_module(f"fitness.module.runner.{kind}")
+        self._room.prepare()
+        torch.set_num_threads(len(options.cpus.split(",")))
+        torch.set_grad_enabled(False)
+        self._orders = Orders.read(options.folder)
+        self._originals = Originals.now()
+        programs.replay()
+        limit = memory_limit(kind == "cpu")
+        self._layers = jail.confine(limit, _FILES, options.read, options.write)
+        self._watch = Watch(str(self._orders.source), channel.fail)
+        self._stage: Stage | None = None
+
+    def serve(self) -> None:
+        """Until the judge goes away or the candidate fails."""
+        try:
+            self._stage = self._made()
+            self._channel.ready(self._layers)
+            while True:
+                self._answer(*self._channel.receive())
+        except Refused as refused:
+            self._channel.fail(refused.failure, refused.reason)
+
+    def _made(self) -> Stage:
+        self._watch.begin()
+        module = load(self._orders.source)
+        model = build(module, self._orders, self._device)
+        stage: Stage = getattr(self._room, _STAGES[self._device.type])(
+            model, self._orders, self._device
+        )
+        self._originals.require()
+        return stage
+
+    def _answer(self, request: Request, descriptor: int) -> None:
+        assert self._stage is not None
+        stage, channel = self._stage, self._channel
+        plain: dict[Op, Callable[[], None]] = {
+            Op.BUFFER: lambda: stage.add(request, descriptor, self._jail),
+            Op.BIND: stage.bind,
+            Op.SETTLE: stage.settle,
+        }
+        if request.op in plain:
+            plain[request.op]()
+            channel.done()
+        elif request.op is Op.RUN:
+            channel.times(stage.run(request))
+        elif request.op is Op.RUN_EMPTY:
+            channel.times(stage.run_empty(request))
+        else:
+            channel.text(json.dumps(self._told(request.op)))
+
+    def _told(self, op: Op) -> dict[str, Any]:
+        """Facts, or one call that is watched."""
+        assert self._stage is not None
+        if op is Op.TRACE:
+            found = self._stage.trace()
+            self._originals.require()
+            return {**found, "mode": self._stage.mode, "loads": self._watch.loaded}
+        own = [one.said for one in self._stage.placing.own]
+        return {"weights": self._stage.placing.how, "own": own}

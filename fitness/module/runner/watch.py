@@ -1,0 +1,175 @@
+"""Names what a candidate reaches for. The walls are elsewhere (namespaces, seccomp, the judge's
+clock and copies); this only makes the reason say what was done, as long as Python was asked."""
+
+from __future__ import annotations
+
+import builtins
+import sys
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import PurePath
+from types import FrameType
+from typing import Any, NoReturn
+
+import torch
+
+from cuda_sandbox.protocol import Failure
+from fitness.module.runner.candidate import NAME
+from fitness.module.runner.orders import Refused
+
+Tell = Callable[[Failure, str], NoReturn]
+
+_PROGRAMS = (
+    "subprocess.Popen os.system os.exec os.posix_spawn os.spawn os.fork os.forkpty pty.spawn"
+)
+_NETWORK = (
+    "socket.__new__ socket.connect socket.bind socket.sendto socket.getaddrinfo "
+    "socket.gethostbyname urllib.Request http.client.connect ftplib.connect"
+)
+_THREADS = dict.fromkeys(
+    ("_thread.start_new_thread", "_thread.start_joinable_thread"), "starts a thread of its own"
+)
+_SIGNALS = {"os.kill": "sends signals to processes"}
+_PRYING = {
+    **{
+        name: f"looks through the objects of its process ({name})"
+        for name in ("gc.get_objects", "gc.get_referrers", "gc.get_referents")
+    },
+    **dict.fromkeys(
+        ("sys._getframe", "sys._current_frames"), "looks through the frames of its callers"
+    ),
+    **{
+        name: f"puts itself between calls ({name})"
+        for name in ("sys.settrace", "sys.setprofile", "sys.monitoring.register_callback")
+    },
+}
+_SAID = {**_THREADS, **_SIGNALS, **_PRYING}
+_HARMLESS = ("/proc/cpuinfo", "/proc/meminfo", "/proc/stat", "/proc/sys/", "/proc/self/cgroup")
+_BUILDERS = """
+    ninja c++ g++ gcc cc clang clang++ nvcc ptxas ptxas-blackwell cuobjdump nvdisasm ld
+    ldconfig which file uname ccache cicc fatbinary as ar
+"""
+BUILDERS = frozenset(_BUILDERS.split())
+"""Programs that build extensions; they run before the worker, never in it."""
+
+
+def program_of(event: str, args: tuple[Any, ...]) -> str:
+    """The name of the program that an audit event is about."""
+    if event in ("os.fork", "os.forkpty"):
+        return "a copy of itself"
+    told = args[1] if event == "subprocess.Popen" and len(args) > 1 and args[1] else args[0]
+    first = told[0] if isinstance(told, (list, tuple)) and told else told
+    if isinstance(first, bytes):
+        first = first.decode("utf-8", "replace")
+    words = str(first).split()
+    return PurePath(words[0]).name if words else "a program"
+
+
+class Watch:
+    """An audit hook: it cannot be taken out again. ``rules`` may be cut down for a rehearsal."""
+
+    def __init__(self, source: str, tell: Tell) -> None:
+        self._source = source
+        self._tell = tell
+        self._busy = False
+        self.loaded: list[str] = []
+        self.rules: dict[str, Callable[[str, tuple[Any, ...]], None]] = {
+            **dict.fromkeys(_PROGRAMS.split(), self._program),
+            **dict.fromkeys(_NETWORK.split(), self.network),
+            **dict.fromkeys((*_THREADS, *_SIGNALS), self._plainly),
+            **dict.fromkeys(_PRYING, self._prying),
+            **dict.fromkeys(("open", "os.listdir", "os.scandir"), self._open),
+            "ctypes.dlopen": self._library,
+        }
+
+    def begin(self) -> None:
+        """From now on everything is the candidate's doing."""
+        sys.addaudithook(self._hook)
+
+    def _hook(self, event: str, args: tuple[Any, ...]) -> None:
+        rule = self.rules.get(event)
+        if rule is None or self._busy:
+            return
+        self._busy = True
+        try:
+            rule(event, args)
+        finally:
+            self._busy = False
+
+    def _program(self, event: str, args: tuple[Any, ...]) -> None:
+        name = program_of(event, args)
+        if name in BUILDERS:
+            reason = f"builds something new at a call ({name}): what is built must be built at once"
+            self._tell(Failure.NOT_BUILT, reason)
+        self._tell(Failure.FORBIDDEN, f"starts a program: {name}")
+
+    def network(self, event: str, _: tuple[Any, ...]) -> None:
+        """Nobody answers in here; whoever asks is told of."""
+        self._tell(Failure.FORBIDDEN, f"reaches for the network ({event})")
+
+    def _plainly(self, event: str, _: tuple[Any, ...]) -> None:
+        self._tell(Failure.FORBIDDEN, _SAID[event])
+
+    def _prying(self, event: str, _: tuple[Any, ...]) -> None:
+        if self._is_candidates(sys._getframe()):
+            self._tell(Failure.FORBIDDEN, _SAID[event])
+
+    def _open(self, _: str, args: tuple[Any, ...]) -> None:
+        path = args[0] if args else ""
+        path = path.decode("utf-8", "replace") if isinstance(path, bytes) else str(path)
+        odd = path.startswith("/proc") and not path.startswith(_HARMLESS)
+        if odd and self._is_candidates(sys._getframe()):
+            self._tell(Failure.FORBIDDEN, f"reads {path}")
+
+    def _library(self, _: str, args: tuple[Any, ...]) -> None:
+        if args and args[0] is not None:
+            self.loaded.append(PurePath(str(args[0])).name)
+
+    def _is_candidates(self, frame: FrameType | None) -> bool:
+        """Whether the call comes from the candidate's file, through the standard library or not."""
+        while frame is not None:
+            name = frame.f_globals.get("__name__", "")
+            if frame.f_code.co_filename == self._source or name == NAME:
+                return True
+            if name != __name__ and name.partition(".")[0] not in _THROUGH:
+                return False
+            frame = frame.f_back
+        return False
+
+
+_THROUGH = {"inspect", "traceback", "pathlib", "io", "os", "glob", "posixpath", "genericpath", "gc"}
+
+
+@dataclass(frozen=True)
+class Originals:
+    """What stood where timers, comparisons and PyTorch's tools are, before a candidate came."""
+
+    kept: tuple[tuple[str, Any, Mapping[str, Any]], ...]
+
+    @classmethod
+    def now(cls) -> Originals:
+        """As it is now."""
+        places = {
+            "time": time,
+            "builtins": builtins,
+            "torch": torch,
+            "torch.Tensor": torch.Tensor,
+            "torch.cuda": torch.cuda,
+            "torch.cuda.Event": torch.cuda.Event,
+            "torch.cuda.Stream": torch.cuda.Stream,
+            "torch.nn.Module": torch.nn.Module,
+        }
+        return cls(tuple((name, place, _callables(place)) for name, place in places.items()))
+
+    def require(self) -> None:
+        """Raise Refused(FORBIDDEN) where something else stands there now."""
+        for place, owner, kept in self.kept:
+            current = vars(owner)
+            for name, value in kept.items():
+                if current.get(name) is not value:
+                    raise Refused(Failure.FORBIDDEN, f"replaces {place}.{name}")
+
+
+def _callables(owner: Any) -> Mapping[str, Any]:
+    return {name: value for name, value in vars(owner).items() if callable(value)}

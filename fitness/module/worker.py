@@ -1,0 +1,147 @@
+"""A module's worker, as the judge holds it: like every other, and it tells what it found."""
+
+from __future__ import annotations
+
+import json
+import re
+import time
+from pathlib import Path
+from typing import Any
+
+from cuda_sandbox.buffers import Buffers
+from cuda_sandbox.cache import cache_dir
+from cuda_sandbox.protocol import Kind, Op, Request
+from cuda_sandbox.report import CandidateFailure, Status
+from cuda_sandbox.sandbox import Worker
+from fitness.evaluation import Execution
+from fitness.module import libraries
+from fitness.module.jail import Place, worker_program
+
+_MOST_TEXT = 1 << 18
+_MOST_NAMES = 100
+_MOST_LETTERS = 300
+_UNCAPTURED = "not captured: "
+_PATIENCE_S = 30.0  # a first call tunes itself, loads libraries, is captured
+
+
+class _Host:
+    """Stands for a backend: which program is started."""
+
+    def __init__(self, place: Place, built: Path, *, capture: bool) -> None:
+        self._place, self._built, self._capture = place, built, capture
+
+    def program(self, device: str, cache: Path) -> Any:
+        """The worker's program."""
+        del device
+        return worker_program(self._place, self._built, cache, capture=self._capture)
+
+
+class ModuleWorker(Worker):
+    """The process of one module. ``folder`` holds what it is told, ``built`` its extensions.
+
+    Where a call cannot be captured, the process is replaced by one that calls the module anew
+    each time: a broken capture leaves traces.
+    """
+
+    def __init__(
+        self, place: Place, folder: Path, built: Path, buffers: Buffers, **options: Any
+    ) -> None:
+        options["deadline_s"] += _PATIENCE_S
+        self._place, self._folder, self._built = place, folder, built
+        self._sets: tuple[Buffers, ...] = ()
+        self._own: tuple[str, ...] = ()
+        self._weights = ""
+        self._uncaptured = ""
+        host = _Host(place, built, capture=place.is_cuda)
+        super().__init__(host, folder, buffers, device=place.device, **options)
+
+    def __exit__(self, *raised: object) -> None:
+        error = raised[1] if len(raised) > 1 else None
+        if isinstance(error, CandidateFailure) and error.status is Status.INCORRECT and self._own:
+            error.reason += (
+                f" (ModelNew holds {', '.join(self._own)}, made before it was given its weights)"
+            )
+        super().__exit__(*raised)
+
+    def bind(self, *more: Buffers) -> None:
+        """Hand the buffers over, and hear what became of the weights."""
+        self._sets = more
+        super().bind(*more)
+        told = self._tell(Op.FACTS)
+        self._weights = _line(told.get("weights"))
+        self._own = _names(told.get("own"))
+
+    def run(self, calls: int, *, flush: bool) -> list[float]:
+        """Call the module; see `Worker.run`."""
+        try:
+            return super().run(calls, flush=flush)
+        except CandidateFailure as failure:
+            if self._uncaptured or not failure.reason.startswith(_UNCAPTURED):
+                raise
+            self._uncaptured = failure.reason.removeprefix(_UNCAPTURED).partition(" (during")[0]
+        self._start_anew()
+        return super().run(calls, flush=flush)
+
+    def execution(self) -> Execution:
+        """How it runs and what ran in one call: the candidate's own process says so."""
+        told = self._tell(Op.TRACE)
+        kernels, operators = _names(told.get("kernels")), _names(told.get("operators"))
+        return Execution(
+            mode="graph" if told.get("mode") == "graph" else "calls",
+            ran=kernels or operators,
+            foreign=tuple(
+                dict.fromkeys(
+                    (
+                        *libraries.foreign(kernels),
+                        *libraries.computing(operators),
+                        *libraries.mathematical(_names(told.get("loads"))),
+                    )
+                )
+            ),
+            weights=self._weights,
+            uncaptured=self._uncaptured,
+        )
+
+    def _death(self, doing: str) -> CandidateFailure:
+        """With the last line that Python printed."""
+        failure = super()._death(doing)
+        lines = [line for line in self.output.splitlines() if line.strip()]
+        if lines:
+            failure.reason += f": {_line(lines[-1])}"
+        return failure
+
+    def _start_anew(self) -> None:
+        self.close()
+        host = _Host(self._place, self._built, capture=False)
+        self._program = host.program(self._place.device, cache_dir())
+        self._resting = False
+        self.__enter__()
+        self.bind(*self._sets)
+
+    def _tell(self, op: Op) -> dict[str, Any]:
+        """A text of the worker's, as the object that it ought to be."""
+        resting = self._resting
+        deadline = time.monotonic() + self._deadline_s
+        reply = self._send(Request(op), deadline, "telling what ran", wanted=Kind.TEXT)
+        data = reply.payload[: reply.count]
+        while reply.a > 0 and len(data) < _MOST_TEXT:
+            reply = self._expect(self._receive(deadline, "telling what ran"), Kind.TEXT)
+            data += reply.payload[: reply.count]
+        if resting:
+            self._rest()
+        try:
+            told = json.loads(data)
+        except ValueError:
+            told = None
+        if not isinstance(told, dict):
+            raise CandidateFailure(Status.HACK, "forged: what it tells of its call is no answer")
+        return told
+
+
+def _names(told: Any) -> tuple[str, ...]:
+    """Names out of a candidate's process: few, short and printable."""
+    return tuple(map(_line, told[:_MOST_NAMES])) if isinstance(told, list) else ()
+
+
+def _line(told: Any) -> str:
+    return re.sub(r"[^\x20-\x7e]+", " ", str(told))[:_MOST_LETTERS]
