@@ -12,7 +12,6 @@ from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from typing import TypeVar
 
-
 from torch import Tensor
 
 from cuda_sandbox.report import CandidateFailure, Status
