@@ -10,12 +10,25 @@ import subprocess
 from pathlib import Path
 
 _PR_SET_PDEATHSIG = 1
+# in the name of a variable: what it holds is nobody's business but ours
+SECRETS = ("KEY", "TOKEN", "SECRET", "PASSWORD", "CREDENTIAL", "AUTH")
 
 
 def import_path() -> str:
     """PYTHONPATH for a Python child that is to import these packages, as they are here."""
     root = str(Path(__file__).resolve().parents[1])
     return os.pathsep.join(filter(None, [root, os.environ.get("PYTHONPATH")]))
+
+
+def is_secret(name: str) -> bool:
+    """Whether an environment variable is called like one that holds a key."""
+    return any(word in name.upper() for word in SECRETS)
+
+
+def environment(**more: str) -> dict[str, str]:
+    """For a Python child of ours: our environment without secrets, our packages, and ``more``."""
+    kept = {name: value for name, value in os.environ.items() if not is_secret(name)}
+    return {**kept, "PYTHONPATH": import_path(), **more}
 
 
 def die_with(parent: int) -> None:

@@ -16,7 +16,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import IO, Any
 
-from cuda_sandbox.children import die_with, import_path, wait_for
+from cuda_sandbox.children import die_with, environment, wait_for
 from fitness.evaluation import Interval, Tier
 from fitness.hardware import Ceilings
 
@@ -62,7 +62,7 @@ def _run(request: dict[str, Any], answer: Path, said: IO[bytes], deadline_s: flo
         stdin=subprocess.PIPE,
         stdout=said,
         stderr=said,
-        env={**os.environ, "PYTHONPATH": import_path()},
+        env=environment(),
         start_new_session=True,
     )
     try:

@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cuda_sandbox.cache import cache_dir
-from cuda_sandbox.children import import_path
+from cuda_sandbox.children import environment
 from fitness.description import TaskDescription, from_json
 from fitness.errors import TaskError
 
@@ -115,11 +115,6 @@ def _ask_child(path: Path, deadline_s: float) -> dict[str, Any]:
 def _run_child(path: Path, answer: Path, errors: Path, deadline_s: float) -> int | None:
     """The child's exit code, or None if it had to be killed at the deadline."""
     command = [sys.executable, "-m", "fitness.describe", str(path.resolve()), str(answer)]
-    environment = {
-        **os.environ,
-        "PYTHONPATH": import_path(),
-        "CUDA_VISIBLE_DEVICES": "",  # describing must not touch, or wait for, a device
-    }
     with (
         errors.open("wb") as stderr,
         _group(
@@ -127,7 +122,8 @@ def _run_child(path: Path, answer: Path, errors: Path, deadline_s: float) -> int
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=stderr,
-            env=environment,
+            # describing must not touch, or wait for, a device
+            env=environment(CUDA_VISIBLE_DEVICES=""),
         ) as child,
     ):
         try:

@@ -13,7 +13,7 @@ from concurrent.futures import Future
 from multiprocessing.connection import Connection
 from typing import Any
 
-from cuda_sandbox.children import import_path
+from cuda_sandbox.children import environment
 from cuda_sandbox.report import Status
 from evo.executor import JobFailed, Purpose
 from evo.executors._jobs import Jobs, Ticket
@@ -27,7 +27,6 @@ ANSWER_S: Mapping[Purpose, float] = {
     Purpose.PROFILE: 300.0,
 }
 MODULE = "evo.executors._judge_process"
-SECRETS = ("KEY", "TOKEN", "SECRET", "PASSWORD", "CREDENTIAL")
 
 
 class Died(Exception):
@@ -127,7 +126,7 @@ class Bench:
                 stdout=self._words,
                 stderr=self._words,
                 pass_fds=[theirs.fileno()],
-                env=_environment(),
+                env=environment(),
             )
         self._connection = Connection(ours.detach())
         if self._closed.is_set():  # close() may have come before there was a process to kill
@@ -197,13 +196,3 @@ def fail(future: Future[Evaluation], message: str) -> None:
     """Say that there will be no verdict, and why."""
     if future.set_running_or_notify_cancel():
         future.set_exception(JobFailed(message))
-
-
-def _environment() -> dict[str, str]:
-    """Ours without secrets, and with the folder that we were imported from on the path."""
-    kept = {
-        name: value
-        for name, value in os.environ.items()
-        if not any(word in name.upper() for word in SECRETS)
-    }
-    return kept | {"PYTHONPATH": import_path()}

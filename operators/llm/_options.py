@@ -7,6 +7,7 @@ from dataclasses import dataclass, fields
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
+from cuda_sandbox.children import SECRETS, is_secret
 from operators import extension
 
 O = TypeVar("O", bound="Options")  # noqa: E741
@@ -37,6 +38,10 @@ class Options:
         _demand(heat is None or (isinstance(heat, int | float) and 0 <= heat <= 2), "temperature")
         if self.base_url is not None:
             _check_url(self.base_url)
+        if self.key_env is not None and not is_secret(self.key_env):
+            # so that child processes, which may not see it, are known not to get it
+            words = ", ".join(SECRETS)
+            raise ValueError(f"key_env: {self.key_env!r} needs one of {words} in its name")
 
     def keys(self, usual: tuple[str, ...]) -> tuple[str, ...]:
         """Which environment variables may hold the key.

@@ -43,7 +43,10 @@ def make(**options: Any) -> Gemini:
 
 
 class Gemini:
-    """The server and its connections, opened when first needed."""
+    """The server and its connections, opened when first needed.
+
+    ``options`` say where it is; what is asked for comes with the model of each call.
+    """
 
     def __init__(self, options: GeminiOptions) -> None:
         self._options = options
@@ -81,27 +84,20 @@ class Gemini:
     def _config(self, prompt: Prompt, model: Model) -> types.GenerateContentConfig:
         from google.genai import types
 
+        options = _options.read(GeminiOptions, model.options)
         settings: dict[str, Any] = {
             "system_instruction": prompt.system,
             "max_output_tokens": model.max_output_tokens,
-            "temperature": self._options.temperature,
-            "thinking_config": self._thinking(),
+            "temperature": options.temperature,
+            "thinking_config": _thinking(options.thinking),
             # the library would ask on by itself, each time at our cost
             "automatic_continuation": False,
             "automatic_function_calling": {"disable": True},
         }
-        if self._options.structured and prompt.schema is not None:
+        if options.structured and prompt.schema is not None:
             settings["response_mime_type"] = "application/json"
             settings["response_json_schema"] = dict(prompt.schema)
         return types.GenerateContentConfig(**settings)
-
-    def _thinking(self) -> dict[str, Any] | None:
-        thinking = self._options.thinking
-        if thinking is None:
-            return None
-        if isinstance(thinking, int):
-            return {"thinking_budget": thinking}
-        return {"thinking_level": thinking.upper()}
 
     async def _call(self, request: Any) -> Any:
         """Await ``request``, its faults as Trouble without any key."""
@@ -154,6 +150,14 @@ class Gemini:
 
     def _scrub(self, text: str) -> str:
         return self._key.scrub(text) if self._key else keys.scrub(text)
+
+
+def _thinking(thinking: str | int | None) -> dict[str, Any] | None:
+    if thinking is None:
+        return None
+    if isinstance(thinking, int):
+        return {"thinking_budget": thinking}
+    return {"thinking_level": thinking.upper()}
 
 
 def _details(error: errors.APIError) -> list[dict[str, Any]]:

@@ -109,11 +109,3 @@ def _pieces(secret: str, line: str) -> Iterator[str]:
             length += 1
         yield secret[start : start + length]
         start += length
-
-
-def without(environment: Mapping[str, str]) -> dict[str, str]:
-    """``environment`` for a child process: nothing in it that may be a key."""
-    return {name: value for name, value in environment.items() if not _SECRET.search(name)}
-
-
-_SECRET = re.compile(r"(?:^|_)(?:API_?KEY|KEY|TOKEN|SECRET|PASSWORD|CREDENTIALS?)(?:_|$)", re.I)

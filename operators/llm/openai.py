@@ -57,18 +57,21 @@ def make(**options: Any) -> OpenAI:
 
 
 class OpenAI:
-    """One server and its connections, opened when first needed."""
+    """One server and its connections, opened when first needed.
+
+    ``options`` say where it is; what is asked for comes with the model of each call.
+    """
 
     def __init__(self, options: OpenAIOptions) -> None:
         self._options = options
         self._dialect = DIALECTS[options.api]
-        self._structured = options.structured
+        self._structured = True  # until the server turns out not to know schemas
         self._key: keys.Key | None = None
         self._client: AsyncOpenAI | None = None
 
     async def complete(self, prompt: Prompt, model: Model) -> Reply:
         """One attempt. A server that does not know schemas is asked again without, for nothing."""
-        structured = self._structured and prompt.schema is not None
+        structured = self._structured and _of(model).structured and prompt.schema is not None
         try:
             return await self._once(prompt, model, structured)
         except Trouble as trouble:
@@ -103,7 +106,7 @@ class OpenAI:
             raise Trouble(Kind.MODEL, f"{trouble.message}; it has: {', '.join(known[:20])}")
 
     async def _once(self, prompt: Prompt, model: Model, structured: bool) -> Reply:
-        request = self._dialect.request(prompt, model, self._options, structured)
+        request = self._dialect.request(prompt, model, _of(model), structured)
         body = await self._call(lambda client: self._dialect.send(client, request))
         try:
             return self._dialect.read(_wire.parsed(body), prompt, model)
@@ -160,6 +163,11 @@ class OpenAI:
 
     def _scrub(self, text: str) -> str:
         return self._key.scrub(text) if self._key else keys.scrub(text)
+
+
+def _of(model: Model) -> OpenAIOptions:
+    """A call's own options: a model may be asked at several temperatures over one line."""
+    return _options.read(OpenAIOptions, model.options)
 
 
 def _about_schema(trouble: Trouble) -> bool:

@@ -14,12 +14,12 @@ from types import SimpleNamespace
 
 import pytest
 
+from cuda_sandbox.children import environment
 from cuda_sandbox.kernel import Kernel
 from cuda_sandbox.report import CompileReport, Status
 from cuda_sandbox.signature import Signature
 from evo.executor import Job, JobFailed, Purpose
 from evo.executors import _bench, local
-from evo.executors._bench import _environment
 from evo.executors.local import LocalExecutor
 from evo.machine import Machine
 from fitness.evaluation import Demand
@@ -181,7 +181,7 @@ time.sleep(60)
 
 def test_judges_die_with_the_engine_even_by_kill_9() -> None:
     engine = subprocess.Popen(
-        [sys.executable, "-c", ENGINE], stdout=subprocess.PIPE, text=True, env=_environment()
+        [sys.executable, "-c", ENGINE], stdout=subprocess.PIPE, text=True, env=environment()
     )
     assert engine.stdout is not None
     pid = int(engine.stdout.readline())
@@ -196,6 +196,6 @@ def test_a_judge_gets_no_secrets(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "sk-planted")
     monkeypatch.setenv("GITHUB_TOKEN", "planted")
     monkeypatch.setenv("CUDA_HOME", "/usr/local/cuda")
-    found = _environment()
+    found = environment()
     assert "planted" not in "".join(found.values())
     assert found["CUDA_HOME"] == "/usr/local/cuda"

@@ -112,6 +112,17 @@ def test_the_server_gets_the_whole_request(api: str) -> None:
     with_server(api, scene, {"max_output_tokens": 5_000, "temperature": 0.5})
 
 
+@every_api
+def test_one_line_asks_at_several_temperatures(api: str) -> None:
+    async def scene(server: Loopback, provider: Provider, model: Model) -> None:
+        for heat in (0.25, 0.75):
+            warm = replace(model, options={**model.options, "temperature": heat})
+            await provider.complete(PROMPT, warm)
+            assert str(heat) in str(server.log[-1].asked.request)
+
+    with_server(api, scene)
+
+
 def test_thinking_is_asked_for_in_each_vendors_words() -> None:
     async def scene(server: Loopback, provider: Provider, model: Model) -> None:
         await provider.complete(PROMPT, model)
