@@ -64,6 +64,14 @@ class Process:
                     return False
         return True
 
+    def threads(self) -> int:
+        """How many threads it has."""
+        with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+            for line in Path(f"/proc/{self.pid}/status").read_text().splitlines():
+                if line.startswith("Threads:"):
+                    return int(line.split()[1])
+        return 0
+
     def give_back(self, nbytes: int) -> None:
         """Lower the limit on its address space by ``nbytes``."""
         with contextlib.suppress(ProcessLookupError, PermissionError):

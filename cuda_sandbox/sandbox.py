@@ -26,6 +26,8 @@ __all__ = ["MOST_WORKSPACE_BYTES", "SandboxError", "Worker"]
 MOST_WORKSPACE_BYTES = 16 << 30
 _GUARDS_BYTES = 4 << 20  # address space that a worker spends around each tensor
 _MOST_CALLS = 1_000_000
+_MOST_THREADS = 256  # and four for each CPU
+_GLANCE_S = 0.05
 _SETTLE_S = 2.0  # what launch leaves running elsewhere may take this long
 
 
@@ -235,14 +237,7 @@ class Worker:
 
     def _receive(self, deadline: float, doing: str) -> Reply:
         """The next answer, or the failure that it tells of."""
-        process = self._running()
-        try:
-            process.control.settimeout(max(0.001, deadline - time.monotonic()))
-            frame = process.control.recv(REPLY_BYTES + 1)
-        except TimeoutError:
-            raise self._late(doing) from None
-        except ConnectionResetError:
-            frame = b""
+        frame = self._frame(deadline, doing)
         if not frame:
             raise self._death(doing)
         if len(frame) != REPLY_BYTES:
@@ -254,6 +249,27 @@ class Worker:
             sizes = [tensor.nbytes for tensor in self._buffers.tensors]
             raise wording.failure(reply, names, sizes, self.workspace_bytes, doing)
         return reply
+
+    def _frame(self, deadline: float, doing: str) -> bytes:
+        """What the worker sends next, empty if it is gone; threads are counted meanwhile."""
+        control = self._running().control
+        while (left := deadline - time.monotonic()) > 0:
+            control.settimeout(max(0.001, min(left, _GLANCE_S)))
+            try:
+                return control.recv(REPLY_BYTES + 1)
+            except TimeoutError:
+                self._count_threads(doing)
+            except ConnectionResetError:
+                return b""
+        raise self._late(doing)
+
+    def _count_threads(self, doing: str) -> None:
+        """No limit of the system's binds a process of root's: a flood ends here."""
+        threads, most = self._running().threads(), _MOST_THREADS + 4 * len(self._cpus)
+        if threads > most:
+            self.close()
+            reason = f"started {threads} threads during {doing}; at most {most} are allowed"
+            raise CandidateFailure(Status.CRASHED, reason)
 
     def _expect(self, reply: Reply, kind: Kind) -> Reply:
         if reply.kind != kind or reply.serial != self._serial:

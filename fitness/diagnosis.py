@@ -55,7 +55,7 @@ class Case:
 def diagnosed(case: Case, failure: CandidateFailure) -> CandidateFailure:
     """A HACK that names what the kernel did, or ``failure`` where it is only wrong."""
     until = time.monotonic() + _PATIENCE_S
-    for look in (_kept, _late, _unstable, _spent):
+    for look in (_kept, _late, _unstable, _stale):
         with contextlib.suppress(CandidateFailure):  # it may fail in any way now
             if reason := look(case):
                 return CandidateFailure(Status.HACK, reason)
@@ -95,14 +95,16 @@ def _unstable(case: Case) -> str:
     return ""
 
 
-def _spent(case: Case) -> str:
-    """A wrong result where an earlier call was right."""
-    for earlier in case.accepted[:1]:
-        outputs = case.trial.outputs(earlier.content.leaves)
-        status, reason, _ = verdict(case.demand, earlier.content.compare(outputs))
-        if status is not Status.OK:
-            return f"state: right at first and wrong later on the same arguments: {reason}"
-    return ""
+def _stale(case: Case) -> str:
+    """A right result where nothing was called before."""
+    if not case.accepted or case.trial.anew is None:
+        return ""  # nothing had been called before
+    with case.trial.anew() as other:
+        outputs = other.outputs(case.content.leaves)
+    status, _, _ = verdict(case.demand, case.content.compare(outputs))
+    if status is not Status.OK:
+        return ""
+    return "state: wrong after calls on other arguments, right on the same ones in a fresh process"
 
 
 def _sample(outputs: Sequence[Tensor]) -> Outputs:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import random
 import secrets
 import time
@@ -176,7 +177,8 @@ class Judge:
         with language.worker(compiled, self, arena) as worker:
             worker.bind(*arena.sets[1:])
             arena.take_workspace()
-            yield Trial(worker, arena, self.rng, self.threads, self.pulse)
+            again = functools.partial(self.trial, kernel, compiled, arena)
+            yield Trial(worker, arena, self.rng, self.threads, self.pulse, again)
 
     def _execution(self, kernel: Kernel, trial: Trial) -> Execution | None:
         """What ran in one call, where the language leaves that open. Raises CandidateFailure."""

@@ -38,7 +38,8 @@ _GLANCE = 0.2
 class Trial:
     """A worker bound to an arena. Methods raise CandidateFailure where the candidate fails.
 
-    ``pulse`` tells whether the device is idle between calls; None where that is known.
+    ``pulse`` tells whether the device is idle between calls; None where that is known. ``anew``
+    opens another trial of the same kernel on the same arena, in a process of its own.
     """
 
     def __init__(
@@ -48,7 +49,9 @@ class Trial:
         rng: random.Random,
         threads: int,
         pulse: Pulse | None = None,
+        anew: Callable[[], contextlib.AbstractContextManager[Trial]] | None = None,
     ) -> None:
+        self.anew = anew
         self._worker = worker
         self._threads = threads
         self._arena = arena
