@@ -46,25 +46,31 @@ class Ledger:
         schema = None if prompt.schema is None else writer.blob(json.dumps(dict(prompt.schema)))
         origin = (asked.key, writer.next(), writer.elapsed(), asked.author, model.name)
         about = (model.provider, prompt.purpose, prompt.digest(model), json.dumps(asked.parents))
-        empty = (None, "", "", "", "", 0, 0, 0, 0, 0, 0.0, None)
+        empty = (None, "", "", "", "", 0, 0, 0, 0, 0, 0.0, 0, 0.0, None)
         writer.insert("calls", (*origin, *about, parts, schema, CallState.OPEN, *empty))
 
-    def pay(self, key: str, usage: Usage | None) -> None:
-        """The attempt under way has ended; ``usage`` None: it cost nothing."""
-        self._pay(key, usage)
+    def pay(self, key: str, usage: Usage | None, guessed: bool = False) -> None:
+        """The attempt under way has ended; ``usage`` None: it cost nothing.
+
+        ``guessed``: nobody can say what it cost, ``usage`` is its upper estimate.
+        """
+        self._pay(key, usage, guessed)
         if usage is not None:
             self._writer.commit()
 
-    def _pay(self, key: str, usage: Usage | None) -> None:
+    def _pay(self, key: str, usage: Usage | None, guessed: bool) -> None:
         spent = usage or Usage()
+        unsure = spent if guessed else Usage()
         query = (
             "update calls set held = '', attempts = attempts + ?, input = input + ?, "
             "cached = cached + ?, output = output + ?, reasoning = reasoning + ?, "
-            "dollars = dollars + ? where key = ?"
+            "dollars = dollars + ?, guessed = guessed + ?, guessed_dollars = guessed_dollars + ? "
+            "where key = ?"
         )
         figures = (spent.input, spent.cached, spent.output, spent.reasoning, spent.dollars)
         with self._writer.transaction() as db:
-            db.execute(query, (usage is not None, *figures, key))
+            doubt = (unsure.tokens, unsure.dollars)
+            db.execute(query, (usage is not None, *figures, *doubt, key))
 
     def done(self, key: str, reply: Reply, note: str = "") -> None:
         """The reply has come: it is on the disk when this returns."""
@@ -98,6 +104,6 @@ class Ledger:
         query = "select key, held from calls where state = 'open' and provider != ?"
         left = self._writer.rows(query, (ASK,))
         for key, held in left:
-            self._pay(key, Usage(**json.loads(held)) if held else None)
+            self._pay(key, Usage(**json.loads(held)) if held else None, guessed=True)
             self.lose(key, "the run was killed while it was under way")
         return len(left)

@@ -59,7 +59,8 @@ create table calls (
     state text not null, reply integer references blobs, finish text not null,
     served text not null, note text not null, held text not null, attempts integer not null,
     input integer not null, cached integer not null, output integer not null,
-    reasoning integer not null, dollars real not null, closed real
+    reasoning integer not null, dollars real not null, guessed integer not null,
+    guessed_dollars real not null, closed real
 ) without rowid;
 create index calls_by_digest on calls (digest);
 create index calls_by_state on calls (state);

@@ -167,6 +167,12 @@ class Store:
         origin = (key, seq, at, author, model, provider)
         return Call(*origin, asked, kin, CallState(state), answer, cost, attempts, note)
 
+    def guessed(self) -> tuple[int, float]:
+        """Of what was spent: tokens and dollars of calls whose outcome is unknown, at most."""
+        query = "select total(guessed), total(guessed_dollars) from calls"
+        tokens, dollars = self._db.execute(query).fetchone()
+        return int(tokens), dollars
+
     def proposals(self) -> list[Proposal]:
         """Every idea that was had, carried out or not, in the order of recording."""
         query = (

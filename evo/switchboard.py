@@ -152,11 +152,11 @@ class CallBooks:
         self._opened = self.under_way = True
         return Entry(self, estimate)
 
-    def ended(self, estimate: Usage, usage: Usage | None) -> None:
+    def ended(self, estimate: Usage, usage: Usage | None, guessed: bool = False) -> None:
         """An attempt has ended; ``usage`` None: it was free."""
         self.under_way = False
         self._budget.settle(estimate, self._asked.model.name, usage)
-        self._ledger.pay(self._asked.key, usage)
+        self._ledger.pay(self._asked.key, usage, guessed)
 
     def lost(self, note: str) -> None:
         """No reply came, but one may still be asked for; without an attempt nothing is recorded."""
@@ -181,4 +181,4 @@ class Entry:
 
     def unknown(self) -> None:
         """Nobody can say what it cost: it counts as its estimate."""
-        self._books.ended(self._estimate, self._estimate)
+        self._books.ended(self._estimate, self._estimate, guessed=True)
