@@ -22,6 +22,7 @@ class Op(IntEnum):
     SETTLE = 5
     FACTS = 6  # a Python worker's alone: what it found when it was started
     TRACE = 7  # and: one call that is watched, and what ran in it
+    LOAD = 8  # and: load the candidate, now that the process itself is ready
 
 
 class Flag(IntFlag):

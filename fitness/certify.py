@@ -8,7 +8,7 @@ import datetime
 import hashlib
 import platform
 import secrets
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -122,17 +122,8 @@ class _Certification:
         return f"passed on {len(self.bank.checks)} distributions"
 
     def _repeat(self, trial: Trial) -> str:
-        """Whether calls on the same inputs agree to the bit; if not, by how much they differ."""
         content = self.bank.checks[0]
-        runs = [trial.outputs(content.leaves) for _ in range(3)]
-        spread = max(
-            _difference(first, again)
-            for other in runs[1:]
-            for first, again in zip(runs[0], other, strict=True)
-        )
-        if spread == 0:
-            return "passed: three runs equal to the bit"
-        return f"passed: declared not deterministic, spread {spread:.3g}"
+        return repeatability([trial.outputs(content.leaves) for _ in range(3)])
 
     def _sit(self, trial: Trial) -> str:
         found = sit(self.judge, trial, self.bank, self.rivals)
@@ -203,7 +194,7 @@ class _Certification:
                 "flags": list(kernel.flags),
                 "digest": _digest(kernel.source),
             },
-            "source_digest": kernel.digest(judge.signature.header(kernel.language)),
+            "source_digest": judge.digest(kernel),
             "demand": dataclasses.asdict(judge.demand),
             "checks": self.checks,
             "precision": None if self.precision is None else dataclasses.asdict(self.precision),
@@ -216,6 +207,18 @@ class _Certification:
             "bottleneck": found.bottleneck.lines() if found.bottleneck else [],
             "environment": environment(judge),
         }
+
+
+def repeatability(runs: Sequence[tuple[torch.Tensor, ...]]) -> str:
+    """Whether calls on the same inputs agree to the bit; if not, by how much they differ."""
+    spread = max(
+        _difference(first, again)
+        for other in runs[1:]
+        for first, again in zip(runs[0], other, strict=True)
+    )
+    if spread == 0:
+        return f"passed: {len(runs)} runs equal to the bit"
+    return f"passed: declared not deterministic, spread {spread:.3g}"
 
 
 def command(judge: Judge, kernel: Kernel) -> str:

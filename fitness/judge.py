@@ -143,7 +143,8 @@ class Judge:
         try:
             with self.trial(kernel, compiled, self.arena) as trial:
                 findings.precision = self.examine(trial, self.bank)
-                findings.execution = self._execution(kernel, trial)
+                findings.execution = trial.asked(languages.find(kernel.language).execution)
+                self._require_own(findings.execution)
                 findings.time_ms = self._time(trial, Effort())
         except CandidateFailure as failure:
             status, reason = failure.status, failure.reason
@@ -180,12 +181,10 @@ class Judge:
             again = functools.partial(self.trial, kernel, compiled, arena)
             yield Trial(worker, arena, self.rng, self.threads, self.pulse, again)
 
-    def _execution(self, kernel: Kernel, trial: Trial) -> Execution | None:
-        """What ran in one call, where the language leaves that open. Raises CandidateFailure."""
-        found = trial.asked(languages.find(kernel.language).execution)
-        if objection := self.demand.objection(found):
+    def _require_own(self, ran: Execution | None) -> None:
+        """Raises CandidateFailure(REJECTED) where others compute and that is not wanted."""
+        if objection := self.demand.objection(ran):
             raise CandidateFailure(Status.REJECTED, objection)
-        return found
 
     def examine(self, trial: Trial, bank: Bank) -> Precision:
         """The precision over all of the bank's distributions, in secret order.

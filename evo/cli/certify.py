@@ -208,7 +208,7 @@ def from_run(run: str, asked: Asked) -> tuple[Candidate, float]:
 def certified(candidate: Candidate, terms: Terms) -> Evaluation:
     """The certifying verdict. Raises a UserError where task or device cannot be used."""
     from cuda_sandbox.compiler import Compiler
-    from evo.cli.eval import compiled
+    from evo.cli.eval import ready
     from fitness.certify import certify
     from fitness.hardware import require
     from fitness.judge import Judge
@@ -226,7 +226,7 @@ def certified(candidate: Candidate, terms: Terms) -> Evaluation:
         )
 
         def built(kernel: Kernel) -> Any:
-            return kernel, compiled(compiler, kernel, judge.signature, judge.arch)
+            return kernel, ready(judge, kernel)
 
         try:
             rivals = {name: built(kernel) for name, kernel in candidate.rivals.items()}

@@ -16,9 +16,10 @@ if TYPE_CHECKING:
     from cuda_sandbox.kernel import Kernel
     from cuda_sandbox.report import CompileReport
     from cuda_sandbox.signature import Signature
-    from fitness.evaluation import Demand, Evaluation
+    from fitness.evaluation import Demand, Evaluation, Execution
+    from fitness.judge import Judge
+    from fitness.languages import Language
 
-LANGUAGES = {".cpp": ("cpp", "cpu"), ".cu": ("cuda", "cuda")}
 FIGURES = {  # always there, as nulls where they were not measured
     "precision": ("tier", "error", "reference_error"),
     "time_ms": ("median", "low", "high"),
@@ -39,6 +40,7 @@ class Call:
     flags: tuple[str, ...]
     arch: str | None
     certify: bool
+    own_kernels: bool = False
 
 
 @click.command()
@@ -50,6 +52,11 @@ class Call:
 @click.option("--flag", "flags", multiple=True, help="A compiler flag for the kernel; repeatable.")
 @click.option("--arch", help="Only compile, for this chip (sm_89 is an L40S); needs no GPU.")
 @click.option("--certify", is_flag=True, help="Hidden inputs, sanitizers, interleaved timing too.")
+@click.option(
+    "--own-kernels",
+    is_flag=True,
+    help="Turn a .py away that lets PyTorch or a library compute (.cu and .cpp cannot).",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def command(
     task: Path,
@@ -60,15 +67,16 @@ def command(
     flags: tuple[str, ...],
     arch: str | None,
     certify: bool,
+    own_kernels: bool,
     as_json: bool,
 ) -> None:
-    """Judge KERNEL (.cu or .cpp) against TASK: is it right, and how fast?
+    """Judge KERNEL (.cu, .cpp, or .py with a ModelNew) against TASK: is it right, and how fast?
 
     Exit code 0: accepted, 1: not accepted, 2: the call itself is wrong.
 
     Example: kernelevo eval configs/tasks/softmax.py my_softmax.cu --json
     """
-    call = Call(task, kernel, device, tier, tolerance, flags, arch, certify)
+    call = Call(task, kernel, device, tier, tolerance, flags, arch, certify, own_kernels)
     try:
         found = judged(call)
     except (UserError, click.ClickException) as error:
@@ -103,21 +111,34 @@ def judged(call: Call) -> Evaluation:
 def read_kernel(call: Call) -> tuple[Kernel, str]:
     """The kernel and the device it is for."""
     from cuda_sandbox.kernel import Kernel
+    from fitness.languages import of_suffix
 
-    if call.kernel.suffix not in LANGUAGES:
+    known = of_suffix()
+    if call.kernel.suffix not in known:
         raise click.UsageError(
-            f"{call.kernel}: a kernel file ends in {' or '.join(LANGUAGES)}, "
+            f"{call.kernel}: a kernel file ends in {' or '.join(sorted(known))}, "
             f"not {call.kernel.suffix or 'in nothing'!r}"
         )
-    language, kind = LANGUAGES[call.kernel.suffix]
-    device = call.device or kind
-    if device.partition(":")[0] != kind:
-        raise click.UsageError(f"{call.kernel.name} is {language} and runs on {kind}, not {device}")
+    language = known[call.kernel.suffix]
+    device = call.device or default_device(language)
+    if device.partition(":")[0] not in language.devices:
+        where = " or ".join(language.devices)
+        raise click.UsageError(
+            f"{call.kernel.name} is {language.name} and runs on {where}, not {device}"
+        )
     try:
         source = call.kernel.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise click.UsageError(f"{call.kernel} cannot be read as text: {error}") from error
-    return Kernel(source, language, call.flags), device
+    return Kernel(source, language.name, call.flags), device
+
+
+def default_device(language: Language) -> str:
+    """The kind of device that a language prefers of those that are here."""
+    from cuda_sandbox import driver
+
+    here = [kind for kind in language.devices if kind != "cuda" or driver.count()]
+    return (*here, *language.devices)[0]
 
 
 def read_demand(call: Call) -> Demand:
@@ -128,17 +149,22 @@ def read_demand(call: Call) -> Demand:
         raise click.UsageError("give --tier or --tolerance, not both")
     try:
         if call.tolerance is not None:
-            return Demand(None, call.tolerance)
-        return Demand(Tier(call.tier or "fp32"))
+            return Demand(None, call.tolerance, own_kernels=call.own_kernels)
+        return Demand(Tier(call.tier or "fp32"), own_kernels=call.own_kernels)
     except ValueError as error:
         raise click.UsageError(str(error)) from error
 
 
 def compiled_only(signature: Signature, kernel: Kernel, arch: str) -> Evaluation:
     """The compiler's word alone: ``ok`` says that it compiles, without times or precision."""
+    from cuda_sandbox.backend import names
     from cuda_sandbox.compiler import Compiler
     from fitness.evaluation import Evaluation, Seconds
 
+    if kernel.language not in names():
+        raise click.UsageError(
+            f"--arch: a {kernel.language} is built on the machine that it runs on"
+        )
     with Compiler() as compiler:
         report = compiled(compiler, kernel, signature, arch)
     reason = report.reason or f"compiled for {arch}; not run"
@@ -155,6 +181,14 @@ def compiled(compiler: Compiler, kernel: Kernel, signature: Signature, arch: str
         raise click.UsageError(str(error)) from error
 
 
+def ready(judge: Judge, kernel: Kernel) -> CompileReport:
+    """As `compiled`, for the judge's device and in any language."""
+    try:
+        return judge.compile(kernel)
+    except (ValueError, RuntimeError) as error:
+        raise click.UsageError(str(error)) from error
+
+
 def on_device(call: Call, kernel: Kernel, demand: Demand, device: str) -> Evaluation:
     """Compile, judge and, if asked for, certify."""
     from cuda_sandbox.compiler import Compiler
@@ -165,7 +199,7 @@ def on_device(call: Call, kernel: Kernel, demand: Demand, device: str) -> Evalua
     with Compiler() as compiler:
         judge = Judge(call.task, demand, device, compiler=compiler)
         try:
-            report = compiled(compiler, kernel, judge.signature, judge.arch)
+            report = ready(judge, kernel)
             if call.certify:
                 from fitness.certify import certify
 
@@ -204,8 +238,21 @@ def as_text(found: Evaluation) -> str:
         lines += [f"speedup    {value:.3f}x over {name}" for name, value in found.speedup.items()]
     if found.roofline_share is not None:
         lines.append(f"roofline   {found.roofline_share:.1%} of {found.roofline_ceiling}")
+    if found.execution:
+        lines += execution_lines(found.execution)
     if found.certificate:
         lines += [f"check      {k}: {v}" for k, v in found.certificate["checks"].items()]
     if found.device:
         lines.append(f"device     {found.device}")
     return "\n".join(lines)
+
+
+def execution_lines(ran: Execution) -> list[str]:
+    """How a module ran, and what ran in one call, by its own process's word."""
+    how = {"graph": "a captured call is replayed", "calls": "called anew each time"}[ran.mode]
+    lines = [f"module     {how}{f' ({ran.uncaptured})' if ran.uncaptured else ''}"]
+    lines.append(f"weights    {ran.weights}")
+    for name in ran.ran:
+        whose = " (PyTorch's or a library's)" if name in ran.foreign else ""
+        lines.append(f"ran        {name}{whose}")
+    return lines

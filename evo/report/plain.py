@@ -52,6 +52,7 @@ def verdict(evaluation: Evaluation | None) -> dict[str, Any]:
         "seconds": finite(evaluation.seconds),
         "resources": [finite(each) for each in evaluation.resources],
         "certificate": finite(evaluation.certificate),
+        "execution": finite(evaluation.execution),
         "bottleneck": finite(evaluation.bottleneck) if evaluation.bottleneck else None,
     }
 

@@ -46,7 +46,8 @@ class ModuleWorker(Worker):
     def __init__(
         self, place: Place, folder: Path, built: Path, buffers: Buffers, **options: Any
     ) -> None:
-        options["deadline_s"] += _PATIENCE_S
+        if place.is_cuda:
+            options["deadline_s"] += _PATIENCE_S
         self._place, self._folder, self._built = place, folder, built
         self._sets: tuple[Buffers, ...] = ()
         self._own: tuple[str, ...] = ()
@@ -66,6 +67,7 @@ class ModuleWorker(Worker):
     def bind(self, *more: Buffers) -> None:
         """Hand the buffers over, and hear what became of the weights."""
         self._sets = more
+        self._ask(Request(Op.LOAD), "its start")
         super().bind(*more)
         told = self._tell(Op.FACTS)
         self._weights = _line(told.get("weights"))

@@ -45,27 +45,30 @@ class Service:
 
     def serve(self) -> None:
         """Until the judge goes away or the candidate fails."""
+        self._channel.ready(self._layers)
         try:
-            self._stage = self._made()
-            self._channel.ready(self._layers)
             while True:
-                self._answer(*self._channel.receive())
+                request, descriptor = self._channel.receive()
+                if self._stage is None:
+                    self._stage = self._loaded()
+                    self._channel.done()
+                else:
+                    self._answer(self._stage, request, descriptor)
         except Refused as refused:
             self._channel.fail(refused.failure, refused.reason)
 
-    def _made(self) -> Stage:
+    def _loaded(self) -> Stage:
         self._watch.begin()
         module = load(self._orders.source)
         model = build(module, self._orders, self._device)
-        stage: Stage = getattr(self._room, _STAGES[self._device.type])(
+        made: Stage = getattr(self._room, _STAGES[self._device.type])(
             model, self._orders, self._device
         )
         self._originals.require()
-        return stage
+        return made
 
-    def _answer(self, request: Request, descriptor: int) -> None:
-        assert self._stage is not None
-        stage, channel = self._stage, self._channel
+    def _answer(self, stage: Stage, request: Request, descriptor: int) -> None:
+        channel = self._channel
         plain: dict[Op, Callable[[], None]] = {
             Op.BUFFER: lambda: stage.add(request, descriptor, self._jail),
             Op.BIND: stage.bind,
@@ -79,14 +82,12 @@ class Service:
         elif request.op is Op.RUN_EMPTY:
             channel.times(stage.run_empty(request))
         else:
-            channel.text(json.dumps(self._told(request.op)))
+            channel.text(json.dumps(self._told(stage, request.op)))
 
-    def _told(self, op: Op) -> dict[str, Any]:
+    def _told(self, stage: Stage, op: Op) -> dict[str, Any]:
         """Facts, or one call that is watched."""
-        assert self._stage is not None
         if op is Op.TRACE:
-            found = self._stage.trace()
+            found = stage.trace()
             self._originals.require()
-            return {**found, "mode": self._stage.mode, "loads": self._watch.loaded}
-        own = [one.said for one in self._stage.placing.own]
-        return {"weights": self._stage.placing.how, "own": own}
+            return {**found, "mode": stage.mode, "loads": self._watch.loaded}
+        return {"weights": stage.placing.how, "own": [one.said for one in stage.placing.own]}
