@@ -382,3 +382,18 @@ class TestKeys:
 
     def test_a_usage_of_nothing_is_nothing(self) -> None:
         assert Usage().tokens == 0
+
+
+def test_a_server_in_a_thread_serves_an_ordinary_loop() -> None:
+    with Loopback(latency_s=0.01) as server:
+        model = model_of(server, "chat")
+
+        async def main() -> list[Reply]:
+            provider = models.provider(model)
+            replies = await asyncio.gather(*(provider.complete(PROMPT, model) for _ in range(4)))
+            await provider.aclose()
+            return replies
+
+        assert [reply.text for reply in asyncio.run(main())] == ["fine"] * 4
+    assert len(server.log) == 4
+    assert server.busiest > 1
