@@ -194,6 +194,25 @@ def test_a_judge_at_work_is_waited_for(tmp_path: Path) -> None:
     assert purposes(run) == ["ideas"]
 
 
+def test_what_is_told_while_a_judge_works_is_used_in_the_same_sitting(tmp_path: Path) -> None:
+    run = Asking(tmp_path)
+    for _ in range(2):
+        run.sit()
+        run.answer_all()
+    run.sit()
+    with run.board() as board:
+        board.tell(board.open()[0].request.id, "int first = 1;\n")
+
+    class Meanwhile(FakeExecutor):
+        def judge(self, job: Job) -> Evaluation:
+            if "first" in job.kernel.source:
+                run.answer_all()
+            return super().judge(job)
+
+    run.executor = Meanwhile(failing=0)
+    assert isinstance(run.sit(), Outcome)
+
+
 def test_a_run_that_waits_is_stopped_by_a_signal_and_its_requests_stay_open(tmp_path: Path) -> None:
     run = Asking(tmp_path)
     run.sit()
