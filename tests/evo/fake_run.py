@@ -16,19 +16,25 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
+import fitness.audit
 import fitness.task
 from evo import sitting
 from evo.cli import run
+from evo.config import RunConfig
 from evo.executor import Job
 from evo.executors._bench import resolve
 from evo.machine import Machine
 from evo.studio import Staff
+from fitness.audit.record import Audit, Outcome
 from fitness.evaluation import Evaluation
 from tests.evo.fakes import HEADER, FakeAuthor, FakeExecutor, configuration, description
 
 DELAY_S = 0.01
 THINK_S = 0.0
 LOG = Path("log")
+REAL_STAFF = sitting.staff
+MODULES = ("deap.tools", "rich.live", "rich.table", "evo.progress", "evo.result")
+MODELS = ("openai", "openai.types.chat", "operators.llm.openai", "jinja2")  # with --models
 
 
 def log(kind: str, what: str) -> None:
@@ -52,10 +58,18 @@ class Executor(FakeExecutor):
         return future
 
 
+def staff(config: RunConfig) -> Staff:
+    """The fake author in the place of the catalogue; others are as they are."""
+    if any(one.name != "catalogue" for one in config.authors):
+        return REAL_STAFF(config)
+    return Staff((Author(delay_s=THINK_S),), (1.0,), config.seed)
+
+
 def main(arguments: list[str]) -> None:
+    fitness.audit.require_sound = lambda *_: Audit("task.py", Outcome.SOUND)  # type: ignore
     fitness.task.describe = lambda *_: description()  # type: ignore[assignment]
     sitting.survey = lambda *_: Machine(("cpu",), "cpp", "fake", "native", ())  # type: ignore
-    sitting.staff = lambda config: Staff((Author(delay_s=THINK_S),), (1.0,), config.seed)  # type: ignore
+    sitting.staff = staff  # type: ignore[assignment]
     run._local = lambda *_: Executor()  # type: ignore[assignment]
     run.command.main(arguments, prog_name="kernelevo run")
 
@@ -66,7 +80,7 @@ def serve() -> None:
     A line with a table of ``arguments``, ``cwd``, ``delay_s``, ``out``, ``err`` is answered with
     the new process's id, a line with an id with that process's exit code.
     """
-    for module in ("deap.tools", "rich.live", "rich.table", "evo.progress", "evo.result"):
+    for module in (*MODULES, *(MODELS if "--models" in sys.argv else ())):
         importlib.import_module(module)
     configuration()
     for line in sys.stdin:

@@ -35,9 +35,12 @@ budget: {generations: 3}
 class Server:
     """Starts runs by forking a process that has imported everything."""
 
-    def __init__(self) -> None:
+    def __init__(self, *options: str) -> None:
         self._process = subprocess.Popen(
-            [sys.executable, str(PROGRAM)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+            [sys.executable, str(PROGRAM), *options],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
         )
 
     def ask(self, request: object) -> int:
