@@ -121,7 +121,7 @@ def _split(line: Roofline, verdict: Evaluation, moved_bytes: int) -> list[str]:
         return []
     rate = moved_bytes / (verdict.time_ms.median * 1e-3) / 1e9
     floor = f"floor {line.floor_ms:.3g} ms of {verdict.time_ms.median:.3g} ms"
-    return [f"{moved_bytes / 1e6:.4g} MB must move: {rate:.3g} GB/s as it is; {floor}"]
+    return [f"{moved_bytes / 1e6:.4g} MB must move: {rate:.4g} GB/s as it is; {floor}"]
 
 
 def argument_bytes(judge: Judge, leaves: Mapping[str, Tensor]) -> dict[str, bytes]:
