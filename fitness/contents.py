@@ -24,7 +24,7 @@ from fitness.errors import TaskError
 from fitness.evaluation import Demand, Tier
 from fitness.fresh import freshened
 from fitness.inputs import DISTRIBUTIONS, REINFORCEMENTS, Inputs
-from fitness.lazy import Contest
+from fitness.lazy import Contest, Standing, said
 from fitness.loaded import LoadedTask
 from fitness.reference import Leaves, exact
 from fitness.truth import NotFinite, Truth, find_content, find_truth
@@ -107,24 +107,24 @@ class Bank:
         if winners:
             raise TaskError(
                 f"{self._task.reference.file.path}: on every distribution of inputs these would "
-                f"pass: {', '.join(winners)}. Nothing can be judged by such a task; "
+                f"pass: {said(winners)}. Nothing can be judged by such a task; "
                 "`kernelevo audit` says more"
             )
         return contents
 
     @cached_property
-    def contest(self) -> tuple[tuple[Content, ...], tuple[str, ...]]:
+    def contest(self) -> tuple[tuple[Content, ...], tuple[Standing, ...]]:
         """The contents, and which answers that cost no work pass on all of them."""
         contents = [one for one in map(self._content, DISTRIBUTIONS) if one]
         contest = Contest(self._task, self._demand, contents[0].leaves)
-        for content in contents:
-            contest.enter(content.leaves, content.truth)
+        for drawn in contents:
+            contest.enter(drawn.leaves, drawn.truth)
         for name in REINFORCEMENTS:
             before = len(contest.winners)
             if before and (content := self._content(name)):
                 contest.enter(content.leaves, content.truth)
                 contents += [content] if len(contest.winners) < before else []
-        return tuple(contents), tuple(map(str, contest.winners))
+        return tuple(contents), contest.winners
 
     def _content(self, name: str) -> Content | None:
         found = find_content(self._inputs, name)

@@ -62,8 +62,20 @@ class Standing:
         """The answer's."""
         return self.lazy.name
 
-    def __str__(self) -> str:
-        return f"{self.name} as {self.output}"
+
+def said(winners: Sequence[Standing]) -> str:
+    """As ``zeros and one constant as out0; zeros as out1``."""
+    outputs = dict.fromkeys(standing.output for standing in winners)
+    return "; ".join(
+        f"{listed([one.name for one in winners if one.output == output])} as {output}"
+        for output in outputs
+    )
+
+
+def listed(names: Sequence[str]) -> str:
+    """As ``a, b and c``."""
+    *most, last = names
+    return f"{', '.join(most)} and {last}" if most else last
 
 
 class Contest:

@@ -15,7 +15,16 @@ from fitness.contents import Bank, Content
 from fitness.correctness import compare
 from fitness.evaluation import Demand
 from fitness.inputs import DISTRIBUTIONS, Inputs
-from fitness.lazy import OTHER_INPUTS, Lazy, accepts, given, lazy_answers
+from fitness.lazy import (
+    OTHER_INPUTS,
+    Lazy,
+    Standing,
+    accepts,
+    given,
+    lazy_answers,
+    listed,
+    said,
+)
 from fitness.loaded import LoadedTask
 from fitness.reference import exact
 from fitness.truth import find_content
@@ -111,12 +120,12 @@ def _telling(contents: Sequence[Content]) -> Iterator[Finding]:
         )
 
 
-def _fooled(winners: Sequence[str]) -> Iterator[Finding]:
-    constant = any(name.startswith(OTHER_INPUTS) for name in winners)
+def _fooled(winners: Sequence[Standing]) -> Iterator[Finding]:
+    constant = any(one.name == OTHER_INPUTS for one in winners)
     always = "the output is the same whatever the inputs are: " if constant else ""
     yield Finding(
         Level.REFUSES,
-        f"{always}{_listed(winners)} would pass on every distribution of inputs tried",
+        f"{always}{said(winners)} would pass on every distribution of inputs tried",
     )
 
 
@@ -125,16 +134,17 @@ def _weak_spots(
     demand: Demand,
     contents: Sequence[Content],
     again: Content,
-    winners: Sequence[str],
+    winners: Sequence[Standing],
 ) -> Iterator[Finding]:
     """Lazy answers that pass on ``again``, the task's own inputs, and what rejects them."""
     with exact():
         right = task.run(again.leaves)
+    fooling = {(one.name, one.output) for one in winners}
     lazies = tuple(lazy_answers(task, contents[0].leaves))
     for position, output in enumerate(task.signature.outputs):
         weak: dict[tuple[str, ...], list[str]] = {}
         for lazy in lazies:
-            if lazy.trivial or f"{lazy.name} as {output.name}" in winners:
+            if lazy.trivial or (lazy.name, output.name) in fooling:
                 continue
             how = _how_it_passes(lazy, position, again, right[position], demand)
             if how:
@@ -143,12 +153,12 @@ def _weak_spots(
         for (how, *by), names in weak.items():
             yield Finding(
                 Level.STRENGTHENS,
-                f"on the task's own inputs {_listed(names)} would pass as {output.name} {how}; "
+                f"on the task's own inputs {listed(names)} would pass as {output.name} {how}; "
                 f"rejected here on {', '.join(by)}",
             )
 
 
-def _reinforced(further: Sequence[str], winners: Sequence[str]) -> Iterator[Finding]:
+def _reinforced(further: Sequence[str], winners: Sequence[Standing]) -> Iterator[Finding]:
     if further and not winners:
         yield Finding(
             Level.STRENGTHENS,
@@ -192,8 +202,3 @@ def _few(left_out: Sequence[str], used: Sequence[str]) -> Iterator[Finding]:
         )
     if len(used) < _ENOUGH:
         yield Finding(Level.NOTE, f"verdicts rest on no more than {len(used)} distributions")
-
-
-def _listed(names: Sequence[str]) -> str:
-    *most, last = names
-    return f"{', '.join(most)} and {last}" if most else last
