@@ -124,8 +124,8 @@ def _is_constant(tensor: Tensor) -> bool:
 def _distance(left: Tensor, right: Tensor) -> float:
     """The largest difference; infinite where only one of two is a number."""
     gap = (left.double() - right.double()).abs()
-    both_nan = torch.isnan(left.double()) & torch.isnan(right.double())
-    gap = torch.where(both_nan, 0.0, gap).nan_to_num_(nan=math.inf)
+    alike = (left == right) | (torch.isnan(left.double()) & torch.isnan(right.double()))
+    gap = torch.where(alike, 0.0, gap).nan_to_num_(nan=math.inf)
     return float(gap.max()) if gap.numel() else 0.0
 
 

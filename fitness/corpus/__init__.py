@@ -28,6 +28,9 @@ KINDS = {
 }
 """The kinds of cheat, and what they have in common."""
 
+OWN = "own"
+"""As a demand: tier fp32, and a module must compute with kernels of its own."""
+
 HONEST = "honest"
 """The kind of those that must be accepted."""
 
@@ -128,6 +131,8 @@ def _split(path: Path) -> tuple[dict[str, str], str]:
 
 
 def _demand(text: str) -> Demand:
+    if text == OWN:
+        return Demand(own_kernels=True)
     return Demand(Tier(text)) if text in list(Tier) else Demand(None, float(text))
 
 
