@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from concurrent.futures import Future
 from dataclasses import dataclass
 from enum import StrEnum
@@ -52,6 +53,10 @@ class Executor(Protocol):
 
     def submit(self, job: Job) -> Future[Evaluation]:
         """Queue ``job``; returns at once."""
+        ...
+
+    def heed(self, say: Callable[[str], None]) -> None:
+        """Tell ``say``, from any thread, of every device that is taken out of the run."""
         ...
 
     def close(self) -> None:

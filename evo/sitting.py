@@ -200,6 +200,7 @@ def _sit(
         machine.peak,
     )
     executor = _executor(machine, task_path, info.task, config, make_executor)
+    executor.heed(watch.say)
     try:
         engine = Engine(config, brief, staff(config), executor, recorder, watch)
         watch.follow(engine.budget, recorder.statuses())

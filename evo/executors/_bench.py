@@ -10,6 +10,7 @@ import tempfile
 import threading
 from collections.abc import Mapping
 from concurrent.futures import Future
+from dataclasses import replace
 from multiprocessing.connection import Connection
 from typing import Any
 
@@ -17,7 +18,8 @@ from cuda_sandbox.children import environment
 from cuda_sandbox.report import Status
 from evo.executor import JobFailed, Purpose
 from evo.executors._jobs import Jobs, Ticket
-from evo.executors._judge_process import Fault, Order, Post, Ready
+from evo.executors._judge_process import Fault, Order, Post, Ready, Sick
+from evo.executors._ward import Ward
 from fitness.evaluation import Evaluation
 
 START_S = 600.0  # a judge imports PyTorch, runs the task, computes its truth
@@ -33,12 +35,23 @@ class Died(Exception):
     """A judge's process is gone, or had to be killed; the message says how."""
 
 
-class Bench:
-    """One judge's process, with a thread of ours that hands it jobs and starts it again."""
+class Unwell(Exception):
+    """The judge's device does not compute as it did; the message says how."""
 
-    def __init__(self, post: Post, jobs: Jobs) -> None:
+
+class Bench:
+    """One judge's process, with a thread of ours that hands it jobs and starts it again.
+
+    A device that is sick and does not recover in a fresh process is taken out: the job goes back to
+    the queue for others, and ``ward`` tells whether there are any.
+    """
+
+    def __init__(self, post: Post, jobs: Jobs, ward: Ward) -> None:
         self._post = post
         self._jobs = jobs
+        self._ward = ward
+        self._out = ""  # why the device is out of the run
+        self._alone = False  # and whether nobody is left to take its jobs
         self._process: subprocess.Popen[bytes] | None = None
         self._connection: Connection | None = None
         self._closed = threading.Event()
@@ -66,8 +79,14 @@ class Bench:
         self._try_to_start()
         while not self._closed.is_set():
             ticket = self._jobs.get()
-            if ticket is not None:
+            if ticket is None:
+                continue
+            if not self._out:
                 self._serve(ticket)
+            elif self._alone:
+                fail(ticket.future, f"no device is left to judge on: {self._out}")
+            if self._out and not self._alone:
+                break
         self._clear()
 
     def _try_to_start(self) -> None:
@@ -80,11 +99,16 @@ class Bench:
     def _serve(self, ticket: Ticket) -> None:
         """Get the verdict; a job on which the judge dies is tried once more, then booked."""
         deaths: list[str] = []
-        while len(deaths) < 2:
+        illnesses: list[str] = []  # the first may be the work of the job before
+        while len(deaths) < 2 and len(illnesses) < 3:
             try:
                 evaluation = self._ask(ticket.order)
             except JobFailed as failure:
                 return fail(ticket.future, str(failure))
+            except Unwell as illness:
+                illnesses.append(str(illness))
+                if not self._recovers(str(illness)):
+                    return self._hand_back(ticket)
             except Died as death:
                 self._clear()
                 deaths.append(str(death))
@@ -95,18 +119,40 @@ class Bench:
                 return fail(ticket.future, f"the judge failed: {type(error).__name__}: {error}")
             else:
                 return resolve(ticket.future, evaluation)
-        reason = f"the judge died on it twice: {deaths[-1]}"
+        reason = f"the judge died on it twice: {deaths[-1]}" if len(deaths) == 2 else illnesses[-1]
         booked = Evaluation(Status.CRASHED, reason, device=self._hardware)
         return resolve(ticket.future, booked)
 
+    def _recovers(self, illness: str) -> bool:
+        """Whether the device is well again in a fresh process; otherwise it is taken out."""
+        self._clear()
+        try:
+            self._start()
+        except (Unwell, JobFailed) as failure:
+            self._clear()
+            self._out = f"{illness}; in a fresh process: {failure}"
+            self._alone = not self._ward.take_out(self._post.device, self._out)
+        return not self._out
+
+    def _hand_back(self, ticket: Ticket) -> None:
+        """Leave a job to the other devices, if there are any."""
+        if self._alone:
+            return fail(ticket.future, f"no device is left to judge on: {self._out}")
+        return self._jobs.put(ticket)
+
     def _ask(self, order: Order) -> Evaluation:
-        """The judge's answer. Raises Died, and JobFailed where the judge itself failed."""
+        """The judge's answer.
+
+        Raises Died, Unwell where the device is, and JobFailed where the judge itself failed.
+        """
         if self._connection is None:
             self._start()
         self._send(order)
         purpose = order.job.purpose
         more = 2 * self._post.sanitizer_s if purpose is Purpose.CERTIFY else 0.0
         answer = self._receive(ANSWER_S[purpose] + more)
+        if isinstance(answer, Sick):
+            raise Unwell(answer.message)
         if isinstance(answer, Fault):
             self._clear()  # its state is not to be trusted any more
             raise JobFailed(f"the judge failed: {answer.message}")
@@ -114,7 +160,10 @@ class Bench:
         return answer
 
     def _start(self) -> None:
-        """Start the process and wait until the judge is in its place. Raises JobFailed."""
+        """Start the process and wait until the judge is in its place.
+
+        Raises JobFailed, and Unwell where the device is.
+        """
         ours, theirs = socket.socketpair()
         self._words.seek(0)
         self._words.truncate()
@@ -137,11 +186,15 @@ class Bench:
         except Died as death:
             self._clear()
             raise JobFailed(f"the judge on {self._post.device} cannot start: {death}") from death
+        if isinstance(answer, Sick):
+            raise Unwell(answer.message)
         if isinstance(answer, Fault):
             self._clear()
             raise JobFailed(answer.message)
         assert isinstance(answer, Ready)
         self._hardware = answer.hardware
+        if self._post.pulse_ms is None:
+            self._post = replace(self._post, pulse_ms=answer.pulse_ms)
 
     def _send(self, message: Any) -> None:
         assert self._connection is not None

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from cuda_sandbox.children import die_with
-from cuda_sandbox.report import CompileReport
+from cuda_sandbox.report import CompileReport, Status
 from evo import __version__
 from evo.executor import Job, Purpose
 from fitness.certificate import SANITIZER_S, Terms
@@ -28,7 +28,8 @@ if TYPE_CHECKING:
 class Post:
     """Where a judge sits: its task, what it demands, on which device, with how many threads.
 
-    ``sanitizer_s`` bounds each sanitizer of a certification.
+    ``sanitizer_s`` bounds each sanitizer of a certification. ``pulse_ms`` is what known work took
+    the device when all was well, as an earlier judge there found; None for the first.
     """
 
     task_path: Path
@@ -36,6 +37,7 @@ class Post:
     device: str
     threads: int | None
     sanitizer_s: float = SANITIZER_S
+    pulse_ms: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,9 +51,13 @@ class Order:
 
 @dataclass(frozen=True, slots=True)
 class Ready:
-    """The judge is in its place; ``hardware`` is what its figures carry."""
+    """The judge is in its place; ``hardware`` is what its figures carry.
+
+    ``pulse_ms`` is what known work takes the device; None for one that needs no such proof.
+    """
 
     hardware: str
+    pulse_ms: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +65,17 @@ class Fault:
     """We failed, not the candidate."""
 
     message: str
+
+
+@dataclass(frozen=True, slots=True)
+class Sick:
+    """The device does not compute as it did; nothing that is judged on it can be believed."""
+
+    message: str
+
+
+# After one of these a device is proved healthy before the next kernel is judged on it.
+HARMFUL = frozenset({Status.CRASHED, Status.TIMEOUT, Status.LAUNCH_ERROR})
 
 
 def main() -> None:
@@ -78,18 +95,52 @@ def serve(connection: Connection, post: Post) -> None:
     from cuda_sandbox.compiler import Compiler
     from cuda_sandbox.errors import UserError
     from fitness.judge import Judge
+    from fitness.pulse import DeviceSick
 
     with Compiler() as compiler:
         try:
             judge = Judge(
                 post.task_path, post.demand, post.device, compiler=compiler, threads=post.threads
             )
+        except DeviceSick as sick:
+            connection.send(Sick(str(sick)))
+            return
         except UserError as error:
             connection.send(Fault(str(error)))
             return
-        connection.send(Ready(judge.name))
+        if why := unwell(judge, post.pulse_ms):
+            connection.send(Sick(why))
+            return
+        connection.send(Ready(judge.name, judge.pulse.usual_ms if judge.pulse else None))
         while True:
-            connection.send(answer(judge, connection.recv(), post.sanitizer_s))
+            attend(connection, judge, post)
+
+
+def attend(connection: Connection, judge: Judge, post: Post) -> None:
+    """Answer one order; then, if it may have harmed the device, say so where it did.
+
+    After that no order is answered: the engine ends this process.
+    """
+    found = answer(judge, connection.recv(), post.sanitizer_s)
+    harmful = isinstance(found, Fault) or found.status in HARMFUL
+    why = unwell(judge, post.pulse_ms) if harmful else ""
+    connection.send(Sick(why) if why and isinstance(found, Fault) else found)
+    if why and not isinstance(found, Fault):
+        connection.send(Sick(why))
+    while why:
+        connection.recv()
+
+
+def unwell(judge: Judge, pulse_ms: float | None = None) -> str:
+    """Why the device cannot be trusted any more; empty if known work goes as it always did."""
+    from fitness.pulse import DeviceSick
+
+    try:
+        if judge.pulse is not None:
+            judge.pulse.prove(pulse_ms)
+    except DeviceSick as sick:
+        return str(sick)
+    return ""
 
 
 def answer(judge: Judge, order: Order, sanitizer_s: float = SANITIZER_S) -> Evaluation | Fault:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from concurrent.futures import Future
 
 from evo.executor import Job
@@ -19,6 +20,9 @@ class AbsentExecutor:
     def submit(self, job: Job) -> Future[Evaluation]:  # noqa: ARG002  # the protocol's
         """A future that stays open."""
         return Future()
+
+    def heed(self, say: Callable[[str], None]) -> None:
+        """There is no device that could be taken out."""
 
     def close(self) -> None:
         """Nothing was started."""

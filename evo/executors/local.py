@@ -16,6 +16,7 @@ from evo.executor import Job, JobFailed
 from evo.executors._bench import Bench, fail, resolve
 from evo.executors._jobs import Jobs, Ticket
 from evo.executors._judge_process import Order, Post
+from evo.executors._ward import Ward
 from evo.machine import Machine
 from fitness.certificate import SANITIZER_S
 from fitness.evaluation import Demand, Evaluation, Seconds
@@ -45,11 +46,17 @@ class LocalExecutor:
         self._signature = signature
         self._compiler = Compiler()
         self._queue = Jobs()
-        self._benches = [
-            Bench(Post(task_path, demand, device, machine.threads, sanitizer_s), self._queue)
+        self._ward = Ward(len(machine.devices) * workers)
+        posts = [
+            Post(task_path, demand, device, machine.threads, sanitizer_s)
             for device in machine.devices
             for _ in range(workers)
         ]
+        self._benches = [Bench(post, self._queue, self._ward) for post in posts]
+
+    def heed(self, say: Callable[[str], None]) -> None:
+        """Tell ``say`` of every device that is taken out of the run."""
+        self._ward.say = say
 
     def submit(self, job: Job) -> Future[Evaluation]:
         """Compile the job's kernels, then queue it for a judge; returns at once."""

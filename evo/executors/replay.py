@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
 from concurrent.futures import Future
 
 from evo.executor import Job, JobFailed
@@ -31,6 +32,9 @@ class ReplayExecutor:
         else:
             future.set_result(evaluation)
         return future
+
+    def heed(self, say: Callable[[str], None]) -> None:
+        """There is no device that could be taken out."""
 
     def close(self) -> None:
         """Nothing was started."""

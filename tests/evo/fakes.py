@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import random
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -142,6 +142,9 @@ class FakeExecutor:
     @property
     def searched(self) -> list[Kernel]:
         return [job.kernel for job in self.jobs if job.purpose is Purpose.SEARCH]
+
+    def heed(self, say: Callable[[str], None]) -> None:
+        self.told = say
 
     def close(self) -> None:
         pass

@@ -9,6 +9,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -55,8 +56,11 @@ def make(monkeypatch: pytest.MonkeyPatch) -> Iterator[Make]:
     monkeypatch.setattr(_bench, "MODULE", "tests.evo.fake_judge")
     made: list[LocalExecutor] = []
 
-    def executor(task: str = "task.py", workers: int = 1) -> LocalExecutor:
-        found = LocalExecutor(MACHINE, Path(task), description().signature, Demand(), workers)
+    def executor(
+        task: str = "task.py", workers: int = 1, devices: tuple[str, ...] = ("cpu",)
+    ) -> LocalExecutor:
+        machine = replace(MACHINE, devices=devices)
+        found = LocalExecutor(machine, Path(task), description().signature, Demand(), workers)
         made.append(found)
         return found
 
@@ -145,6 +149,41 @@ def test_a_silent_judge_is_killed_at_its_deadline(
     found = make().submit(job("sleep 30")).result(60)
     assert found.status is Status.CRASHED
     assert found.reason == "the judge died on it twice: no answer within 0.2 s"
+
+
+def test_a_device_that_does_not_recover_is_taken_out_and_the_others_go_on(
+    make: Make, tmp_path: Path
+) -> None:
+    executor = make(str(tmp_path / "task.py"), devices=("gpu0", "gpu1"))
+    said: list[str] = []
+    executor.heed(said.append)
+    harmed = executor.submit(job(f"harm {tmp_path}")).result(60).device
+    futures = [executor.submit(job("sleep 0.01")) for _ in range(8)]
+    found = {future.result(60).device for future in futures}
+    assert found == {"gpu0", "gpu1"} - {harmed}
+    assert [line.partition(":")[0] for line in said] == [
+        f"{harmed} is taken out of the run, its work goes to the others"
+    ]
+    assert "known work gives 41" in said[0]
+
+
+def test_where_no_device_is_left_jobs_fail_and_say_why(make: Make, tmp_path: Path) -> None:
+    executor = make(str(tmp_path / "task.py"), devices=("gpu0",))
+    said: list[str] = []
+    executor.heed(said.append)
+    assert executor.submit(job(f"harm {tmp_path}")).result(60).status is Status.OK
+    for _ in range(2):
+        with pytest.raises(JobFailed, match="no device is left to judge on: known work gives 41"):
+            executor.submit(job("fine")).result(60)
+    assert said[0].startswith("gpu0 is taken out of the run, no other is left")
+
+
+def test_a_device_that_recovers_in_a_fresh_process_stays(make: Make, tmp_path: Path) -> None:
+    executor = make("task.py", devices=("gpu0",))
+    first = executor.submit(job(f"harm {tmp_path}")).result(60)
+    second = executor.submit(job("fine")).result(60)
+    assert second.status is Status.OK
+    assert second.certificate["pid"] != first.certificate["pid"]  # type: ignore[index]
 
 
 def test_closing_is_quick_and_leaves_no_process(make: Make) -> None:
