@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from itertools import islice
 
 from cuda_sandbox.kernel import Kernel
 from operators.writing import patches
@@ -14,6 +15,8 @@ _FENCED = re.compile(r"^[ \t]*```[^\n`]*\n(.*?)^[ \t]*```[ \t]*$", re.DOTALL | r
 _UNCLOSED = re.compile(r"^[ \t]*```[^\n`]*\n(.*)\Z", re.DOTALL | re.MULTILINE)
 _FLAGS = re.compile(r"\A(?:\s*//[^\n]*\n){0,3}?\s*//[ \t]*flags:[ \t]*([^\n]*)")
 _IDEA = re.compile(r"^[\s>*#_-]*idea[*_]*\s*:[\s*_]*(?P<text>\S.*?)[*_]*$", re.I | re.MULTILINE)
+_LAUNCH = re.compile(r"\bint\s+launch\s*\(")
+MENTIONS = 100  # of launch, that are looked at in a block
 _SOURCE_KEYS = ("source", "kernel", "code")
 
 
@@ -69,25 +72,32 @@ def _unwrapped(text: str) -> str:
         return text
     value = next(values(text), None)
     inner = [value.get(key) for key in _SOURCE_KEYS] if isinstance(value, dict) else []
-    return next((clean(one) for one in inner if isinstance(one, str)), text)
+    found = (clean(one) for one in inner if isinstance(one, str))
+    return next(found, text)
 
 
 def _source(text: str) -> str:
-    """The block that defines ``launch``, else the longest; without blocks all of the text."""
-    found = _FENCED.findall(text)
+    """The last large block that defines ``launch``; without blocks all of the text."""
+    found: list[str] = _FENCED.findall(text)
     if not found and (cut := _UNCLOSED.search(text)):
         found = [cut[1]]  # the answer was cut off, or forgot the end
     candidates = found or [text]
     defining = [one for one in candidates if _defines_launch(one)]
     if defining:
-        return max(defining, key=len)
+        # drafts and excerpts come before the whole, or are shorter
+        large = max(map(len, defining)) / 2
+        return [one for one in defining if len(one) >= large][-1]
     if found:
         raise NoKernel("no code block of the answer defines launch")
     raise NoKernel("the answer holds no code block and is no source file: nothing defines launch")
 
 
 def _defines_launch(text: str) -> bool:
-    return re.search(r"\blaunch\s*\(", text) is not None and "{" in text
+    for match in islice(_LAUNCH.finditer(text), MENTIONS):
+        body, end = (text.find(sign, match.end()) for sign in "{;")
+        if body >= 0 and (end < 0 or body < end):
+            return True
+    return False
 
 
 def _kernel(source: str, language: str, parent: Kernel | None) -> Kernel:

@@ -62,10 +62,7 @@ def read(text: str, author: str, model: str = "") -> list[Idea]:
         found = [idea for item in items[:MOST] if (idea := _idea(item, author, model))]
         if found:
             return found
-    return [
-        Idea(shortened(line, LONGEST_IDEA), category_of(line), author, model)
-        for line in _bullets(text)
-    ]
+    return [Idea(line, category_of(line), author, model) for line in _bullets(text)]
 
 
 def _lists(text: str) -> Iterator[list[Any]]:
@@ -115,7 +112,7 @@ def category_of(text: str, named: str = "") -> Category:
 
 def _bullets(text: str) -> Iterator[str]:
     """Lines of a plain list, without their numbers and markup."""
-    for line in text.splitlines():
-        match = _BULLET.match(line)
+    for line in text.split("\n"):
+        match = _BULLET.match(line[: 4 * LONGEST_IDEA])
         if match and len(match[1]) > 15:
-            yield _MARKUP.sub("", match[1])
+            yield shortened(_MARKUP.sub("", match[1]), LONGEST_IDEA)

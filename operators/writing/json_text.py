@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
+from itertools import islice
 from typing import Any
 
 LONGEST = 100_000  # characters that are searched
-TRIES = 500  # places at which a value is looked for
+FENCES = 20  # fenced blocks that are looked at
+TRIES = 200  # places at which a value is looked for
 
 _FENCED = re.compile(r"```[\w+-]*[ \t]*\n(.*?)(?:\n[ \t]*```|\Z)", re.DOTALL)
 _OPENING = re.compile(r"[{\[]")
@@ -18,7 +20,8 @@ _TRAILING_COMMA = re.compile(r",(\s*[}\]])")
 def values(text: str) -> Iterator[Any]:
     """JSON objects and lists in ``text``: all of it, then fenced blocks, then anywhere."""
     text = text[:LONGEST]
-    for candidate in (text, *_FENCED.findall(text)):
+    fenced = (match[1] for match in islice(_FENCED.finditer(text), FENCES))
+    for candidate in (text, *fenced):
         found = _whole(candidate)
         if isinstance(found, dict | list):
             yield found

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 MOST = 100  # blocks in one answer
 
-_BLOCK = re.compile(
-    r"^[ \t]*<{5,9}[ \t]*(?:SEARCH|ORIGINAL|HEAD)?[^\n]*\n(?P<search>.*?)"
-    r"^[ \t]*={5,9}[ \t]*\n(?P<replace>.*?)^[ \t]*>{5,9}[ \t]*(?:REPLACE|UPDATED)?[^\n]*$",
-    re.DOTALL | re.MULTILINE,
-)
-_OPENING = re.compile(r"^[ \t]*<{5,9}[ \t]*SEARCH\b", re.MULTILINE)
+_SEARCH = re.compile(r"\s*<{5,9}\s*(?:SEARCH|ORIGINAL)\b.*")
+_MIDDLE = re.compile(r"\s*={5,9}\s*")
+_END = re.compile(r"\s*>{5,9}\s*(?:REPLACE|UPDATED)?.*")
 
 
 class PatchFailed(Exception):
@@ -23,8 +21,8 @@ class PatchFailed(Exception):
 class Block:
     """One edit: the lines ``search`` give way to the lines ``replace``."""
 
-    search: str
-    replace: str
+    search: tuple[str, ...]
+    replace: tuple[str, ...]
 
 
 def blocks(text: str) -> list[Block]:
@@ -32,14 +30,29 @@ def blocks(text: str) -> list[Block]:
 
     Raises PatchFailed where one was begun and is not whole.
     """
-    found = [Block(match["search"], match["replace"]) for match in _BLOCK.finditer(text)]
-    begun = len(_OPENING.findall(text))
-    if begun > len(found):
-        raise PatchFailed(
-            f"{begun} search/replace blocks begin, but only {len(found)} are whole: each needs "
-            f"the lines <<<<<<< SEARCH, ======= and >>>>>>> REPLACE"
-        )
+    found: list[Block] = []
+    lines = iter(text.split("\n"))
+    for line in lines:
+        if not _SEARCH.fullmatch(line):
+            continue
+        search, replace = _until(lines, _MIDDLE), _until(lines, _END)
+        if search is None or replace is None:
+            raise PatchFailed(
+                f"SEARCH block {len(found) + 1} is not whole: each block needs the lines "
+                f"<<<<<<< SEARCH, ======= and >>>>>>> REPLACE"
+            )
+        found.append(Block(search, replace))
     return found[:MOST]
+
+
+def _until(lines: Iterator[str], end: re.Pattern[str]) -> tuple[str, ...] | None:
+    """The lines before the one that is ``end``; None if there is none."""
+    taken: list[str] = []
+    for line in lines:
+        if end.fullmatch(line):
+            return tuple(taken)
+        taken.append(line)
+    return None
 
 
 def apply(source: str, edits: list[Block]) -> str:
@@ -55,7 +68,7 @@ def apply(source: str, edits: list[Block]) -> str:
 
 
 def _applied(lines: list[str], edit: Block, name: str) -> list[str]:
-    wanted = _trimmed(edit.search.split("\n"))
+    wanted = _trimmed(list(edit.search))
     if not wanted:
         raise PatchFailed(f"{name} is empty: quote the lines to be replaced")
     for view in (str, str.rstrip, str.split):
@@ -67,7 +80,7 @@ def _applied(lines: list[str], edit: Block, name: str) -> list[str]:
             )
         if places:
             (start,) = places
-            replacement = edit.replace.split("\n")[:-1]  # the last ends with its line
+            replacement = list(edit.replace)
             if view is str.split:
                 replacement = _shifted(replacement, wanted[0], lines[start])
             return [*lines[:start], *replacement, *lines[start + len(wanted) :]]
