@@ -233,6 +233,37 @@ def test_calls_of_before_the_trouble_neither_lengthen_nor_end_it() -> None:
     travel(main())
 
 
+def test_an_answer_to_what_was_asked_before_the_trouble_does_not_end_it() -> None:
+    async def main() -> None:
+        scene = Scene(after(1, trouble(Kind.RATE, retry_after_s=50.0)), after(2))
+        begun = now()
+        first, second = (asyncio.create_task(scene.ask()) for _ in range(2))
+        await second
+        await asyncio.sleep(1)
+        await asyncio.gather(first, scene.ask())
+        assert [moment - begun >= 51 for moment in scene.provider.asked] == [False] * 2 + [True] * 2
+
+    travel(main())
+
+
+def test_an_attempt_that_waited_for_room_in_the_budget_is_not_made_into_an_outage() -> None:
+    class Slow(Pages):
+        async def book(self, prompt: Prompt, model: Model, estimate: Usage) -> Booking | None:
+            if self.entries:  # the first has room at once
+                await asyncio.sleep(5)
+            return await super().book(prompt, model, estimate)
+
+    async def main() -> None:
+        scene = Scene(after(1, trouble(Kind.RATE, retry_after_s=50.0)), pages=Slow())
+        begun = now()
+        await asyncio.gather(scene.ask(), scene.ask())
+        assert all(moment - begun >= 51 for moment in scene.provider.asked[1:])
+        assert None not in scene.pages.entries
+        assert scene.pages.entries.count("free") == 2
+
+    travel(main())
+
+
 @pytest.mark.parametrize("kind", [Kind.LOST, Kind.GARBLED])
 def test_an_attempt_of_unknown_outcome_is_booked_so_and_the_next_one_anew(kind: Kind) -> None:
     async def main() -> None:
