@@ -173,6 +173,11 @@ class Store:
         tokens, dollars = self._db.execute(query).fetchone()
         return int(tokens), dollars
 
+    def contents_of_answers(self) -> Iterator[tuple[str, dict[str, Any]]]:
+        """The key of each author's answer, with its table of contents."""
+        for key, reply in self._db.execute("select key, reply from answers order by seq"):
+            yield key, json.loads(self._text(json.loads(reply)[0]))
+
     def proposals(self) -> list[Proposal]:
         """Every idea that was had, carried out or not, in the order of recording."""
         query = (

@@ -11,6 +11,9 @@ import pytest
 
 from evo.config import RunConfig
 from evo.engine import Engine, Outcome
+from evo.individual import Individual
+from evo.report.models import Accounts, lines
+from evo.report.view import RunView
 from evo.sitting import staff
 from evo.store import Store
 from evo.watch import Watch
@@ -118,11 +121,36 @@ def test_a_run_goes_through_ideas_branches_crossing_and_repair_with_both_vendors
         assert carried_out <= {proposal.idea for proposal in proposals}
         parents = {one.id for one in born}
         assert {proposal.parent for proposal in proposals} <= parents
+        accounted(tmp_path / "r", written)
 
     travel(main())
     left = everything(tmp_path / "r")
     assert KEY not in left
     assert "PLANTED_KEY" in left  # the configuration names the variable: the search does look there
+
+
+def accounted(folder: Path, written: list[Individual]) -> None:
+    """``kernelevo models`` leaves nothing out and counts nothing twice."""
+    with Store.open(folder) as store:
+        found = Accounts.read(store, RunView.read(store))
+        spent, born = store.spent(), list(store.individuals())
+        asked = Counter(call.prompt.purpose for call in store.calls(state="done"))
+    for accounts in (found.models, found.categories):
+        assert sum(one.calls for one in accounts.values()) == pytest.approx(spent.calls)
+        assert sum(one.replies for one in accounts.values()) == pytest.approx(asked.total())
+        dollars = sum(one.usage.dollars for one in accounts.values())
+        assert dollars == pytest.approx(spent.dollars)
+    assert sum(one.kernels for one in found.categories.values()) == len(born)
+    assert {"(crossings)", "(first kernels)", "(tunings)"} < set(found.categories)
+    own = sum(one.kernels for one in found.models.values())
+    assert len(written) < own < len(born)  # tunings count for the model that wrote what is tuned
+    # some replies chat instead of writing a kernel: those are the unusable ones
+    drafted = sum(1 for one in born if one.birth.model)
+    unusable = sum(one.unusable for one in found.models.values())
+    assert unusable == asked.total() - asked["ideas"] - drafted > 0
+    text = "\n".join(lines(found, "r"))
+    assert "o3" in text
+    assert "gain/$" in text
 
 
 FAULTS = [*FREE, *BILLED_BUT_LOST, *KNOWN]
