@@ -25,13 +25,13 @@ std::vector<std::string> lines(const char* text) {
 
 extern "C" {
 
-// To be called before anything else. What a large runtime asks of the system without need fails
-// quietly; code that lies in no library is taken for the candidate's, and named.
-void embedded_prepare(int socket, const char* cpus) {
+// To be called before anything else. `driver`: what libraries ask of the system without need fails
+// quietly; otherwise whoever makes a forbidden call is named and ended.
+void embedded_prepare(int socket, const char* cpus, int driver) {
     static Options options;
     control = socket;
     options.cpus = numbers(cpus);
-    driver_here = true;
+    driver_here = driver != 0;
     prepare(options);
 }
 

@@ -24,6 +24,10 @@ _EMBEDDED = (
 _START_S = 120.0  # importing torch on a busy machine with a cold disk
 _INSIDE = Path("/runner")
 _LIBRARY, _BUILT = "/jail.so", "/out"
+_FACTS = (  # what torch reads of the CPU before it chooses its kernels
+    *("/proc/cpuinfo", "/proc/meminfo"),
+    *("/sys/devices/system/cpu", "/sys/devices/system/node"),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,6 +150,7 @@ def _python_mounts() -> tuple[Mount, ...]:
     found = [*system, *parts, *_packages(), Path("/etc/ld.so.cache"), Path("/etc/alternatives")]
     if sys.prefix != sys.base_prefix:
         found.append(Path(sys.prefix))
+    found += map(Path, _FACTS)
     chance = Mount(Path("/dev/urandom"), device=True)  # torch will not start without
     return (*(Mount(path) for path in dict.fromkeys(found) if path.exists()), chance)
 

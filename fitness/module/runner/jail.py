@@ -22,9 +22,12 @@ class Jail:
         )
         self._library.embedded_map.restype = ctypes.c_void_p
 
-    def prepare(self, control: int, cpus: str) -> None:
-        """First things first: die with the judge, hold no stray descriptors, be pinned."""
-        self._library.embedded_prepare(control, cpus.encode())
+    def prepare(self, control: int, cpus: str, *, driver: bool) -> None:
+        """First things first: die with the judge, hold no stray descriptors, be pinned.
+
+        ``driver``: a CUDA driver will be here, whose forbidden system calls fail quietly.
+        """
+        self._library.embedded_prepare(control, cpus.encode(), driver)
 
     def confine(self, memory: int, files: int, read: Sequence[str], write: Sequence[str]) -> int:
         """Shut the jail for good. ``memory`` in bytes of address space; 0: no limit."""

@@ -34,7 +34,8 @@ def main() -> None:
     """Run until the judge goes away."""
     options = Options.parse(sys.argv[1:])
     jail = Jail(os.environ["KERNELEVO_JAIL"])
-    jail.prepare(options.control, options.cpus)
+    driver = os.environ["KERNELEVO_DEVICE"] == "cuda"
+    jail.prepare(options.control, options.cpus, driver=driver)
     channel = Channel(options.control, jail)
     from fitness.module.runner.service import Service  # torch: not before the jail's handlers
 

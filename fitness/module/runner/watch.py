@@ -165,11 +165,17 @@ class Originals:
     def require(self) -> None:
         """Raise Refused(FORBIDDEN) where something else stands there now."""
         for place, owner, kept in self.kept:
-            current = vars(owner)
             for name, value in kept.items():
-                if current.get(name) is not value:
+                if getattr(owner, name, None) is not value:
                     raise Refused(Failure.FORBIDDEN, f"replaces {place}.{name}")
 
 
 def _callables(owner: Any) -> Mapping[str, Any]:
-    return {name: value for name, value in vars(owner).items() if callable(value)}
+    """Functions and classes by name, inherited ones too; not what is made anew at each look."""
+    names = dir(owner) if isinstance(owner, type) else vars(owner)
+    found = {name: getattr(owner, name, None) for name in names}
+    return {
+        name: value
+        for name, value in found.items()
+        if callable(value) and getattr(owner, name, None) is value
+    }
