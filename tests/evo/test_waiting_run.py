@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
+import fitness.audit
 import fitness.task
 from evo import sitting
 from evo.cli import run as run_command
@@ -14,6 +15,7 @@ from evo.cli.main import main
 from evo.machine import DeviceMissing, Machine
 from evo.store import Store
 from evo.studio import Staff
+from fitness.audit.record import Audit, Outcome
 from tests.evo.asking import Asker, Asking
 from tests.evo.fakes import FakeExecutor, description
 
@@ -34,6 +36,8 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     Path("task.py").write_text("class Model: ...\n")
     Path("fake.yaml").write_text(CONFIG)
+    sound = Audit("task.py", Outcome.SOUND)
+    monkeypatch.setattr(fitness.audit, "require_sound", lambda *_: sound)
     monkeypatch.setattr(fitness.task, "describe", lambda *_: description())
     monkeypatch.setattr(sitting, "staff", lambda config: Staff((Asker(),), (1.0,), config.seed))
     monkeypatch.setattr(run_command, "_local", lambda *_: FakeExecutor(failing=0))
