@@ -208,4 +208,4 @@ def _with_other_weights(task: LoadedTask, own: Leaves) -> Iterable[Lazy]:
 
 
 def _is_flat(leaf: Tensor) -> bool:
-    return leaf.numel() > 0 and bool((leaf == leaf.reshape(-1)[0]).all())
+    return leaf.numel() > 1 and bool((leaf == leaf.reshape(-1)[0]).all())

@@ -167,7 +167,7 @@ class _Output:
         self.errors: dict[Tier, Errors] = {}
         self.reference = _NOTHING
         if self.values is not None and self.values.is_floating_point():
-            self.values = self.values.double()
+            self.values = _as_infinite(self.values.double(), own)
             self.size = size_of(self.values)
             self.reference = self._error(own)
             self.errors[Tier.FP32] = self.reference
@@ -230,6 +230,16 @@ class _Output:
             bound = bound.or_more(error.times(_FACTOR).or_less(whole.times(_CAP)))
             bounds[tier] = bound
         return bounds
+
+
+def _as_infinite(values: Tensor, own: Tensor) -> Tensor:
+    """``values`` with the infinities that the reference gives in its own type.
+
+    Otherwise its error there would be infinite, and anything would be within four times that.
+    """
+    if not own.is_floating_point() or not bool(torch.isinf(own).any()):
+        return values
+    return torch.where(torch.isinf(own), own.double(), values)
 
 
 def _precision(dtype: torch.dtype, narrow: bool) -> torch.finfo:

@@ -90,10 +90,10 @@ def _said(task: LoadedTask, without: Sequence[TensorSpec]) -> Iterator[Finding]:
         (Level.REFUSES, "the output does not depend on {}: the work on it can be left out"): [
             spec for spec in without if _is_work(spec) and spec.name not in unread
         ],
-        (Level.REFUSES, "forward never uses the input {}"): [
+        (Level.REFUSES, "forward never uses these inputs: {}"): [
             spec for spec in without if spec.role is Role.INPUT and spec.name in unread
         ],
-        (Level.NOTE, "forward never uses the parameter {}"): [
+        (Level.NOTE, "forward never uses these parameters: {}"): [
             spec for spec in without if spec.role is Role.PARAMETER and spec.name in unread
         ],
         (Level.NOTE, "the effect of {} cancels out: a kernel may leave it out"): [
