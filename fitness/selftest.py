@@ -8,7 +8,7 @@ import importlib.util
 import itertools
 import time
 from collections.abc import Iterator, Sequence
-from concurrent.futures import Future
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -86,6 +86,8 @@ def run(
         pool = compiler or stack.enter_context(Compiler(deadline_s=COMPILE_S))
         groups = itertools.groupby(sorted(found, key=_court), key=_court)
         courts = [_Court(list(members), device, pool) for _, members in groups]
+        with ThreadPoolExecutor() as threads:  # a process for each, which imports PyTorch
+            list(threads.map(describe, {specimen.task for specimen in found}))
         for court in courts:
             court.compile()
         for court in courts:
