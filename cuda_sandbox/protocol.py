@@ -54,6 +54,7 @@ class Failure(IntEnum):
     FORBIDDEN = 5
     NOT_CAPTURED = 6
     NOT_BUILT = 7
+    NOT_IMPORTED = 8
 
 
 class Layer(IntFlag):

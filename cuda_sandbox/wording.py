@@ -9,7 +9,7 @@ from cuda_sandbox.buffers import WORKSPACE
 from cuda_sandbox.protocol import Failure, Kind, Reply
 from cuda_sandbox.report import CandidateFailure, Status
 
-_STATUS: dict[int, Status] = {
+STATUS: dict[int, Status] = {
     Failure.LAUNCH_ERROR: Status.LAUNCH_ERROR,
     Failure.FAULT: Status.CRASHED,
     Failure.BAD_OBJECT: Status.REJECTED,
@@ -17,7 +17,9 @@ _STATUS: dict[int, Status] = {
     Failure.FORBIDDEN: Status.HACK,
     Failure.NOT_CAPTURED: Status.LAUNCH_ERROR,
     Failure.NOT_BUILT: Status.REJECTED,
+    Failure.NOT_IMPORTED: Status.COMPILE_ERROR,
 }
+"""The status that each kind of failure gives."""
 
 
 def failure(
@@ -25,7 +27,7 @@ def failure(
 ) -> CandidateFailure:
     """The failure that a FAILED or CRASHED reply tells of; ``names`` and ``sizes`` of tensors."""
     if reply.kind == Kind.FAILED:
-        status = _STATUS.get(reply.code, Status.CRASHED)
+        status = STATUS.get(reply.code, Status.CRASHED)
         return CandidateFailure(status, f"{reply.text} (during {doing})")
     detail = _access(reply, [*names, WORKSPACE], [*sizes, workspace])
     if reply.code == signal.SIGSYS:

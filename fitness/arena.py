@@ -49,6 +49,10 @@ class Arena:
         """The first set."""
         return self.sets[0]
 
+    def alone(self) -> Arena:
+        """An arena of the first set only, which is this one's; it is not to be closed."""
+        return Arena(self.signature, self.device, self.buffers)
+
     def write(self, contents: Mapping[str, Tensor], at: int = 0) -> None:
         """Put ``contents`` (by argument name) into the arguments; poison outputs and workspace."""
         self._views[at].write(contents)

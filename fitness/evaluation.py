@@ -100,7 +100,8 @@ class Execution:
     ``mode`` is ``graph`` (a captured call is replayed) or ``calls``; ``uncaptured`` says why a
     call could not be captured. ``ran`` are the kernels of a GPU, else PyTorch's operators, of one
     call; ``foreign`` those that are no kernels of the module's own, and compute. ``weights`` says
-    how they were matched: by name, by order of shapes.
+    how they were matched: by name, by order of shapes. ``unseen``: why a GPU's kernels could not
+    be told.
     """
 
     mode: str
@@ -108,6 +109,7 @@ class Execution:
     foreign: tuple[str, ...] = ()
     weights: str = ""
     uncaptured: str = ""
+    unseen: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -175,6 +175,9 @@ class Judge:
             )
         if compiled.object_key is None:
             raise CandidateFailure(compiled.status, compiled.reason)
+        arena = arena if language.in_batches else arena.alone()
+        for buffers in arena.sets:
+            buffers.damaged()  # what an earlier candidate broke is not this one's doing
         with language.worker(compiled, self, arena) as worker:
             worker.bind(*arena.sets[1:])
             arena.take_workspace()

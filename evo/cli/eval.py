@@ -252,6 +252,8 @@ def execution_lines(ran: Execution) -> list[str]:
     how = {"graph": "a captured call is replayed", "calls": "called anew each time"}[ran.mode]
     lines = [f"module     {how}{f' ({ran.uncaptured})' if ran.uncaptured else ''}"]
     lines.append(f"weights    {ran.weights}")
+    if ran.unseen:
+        lines.append(f"kernels    not told: {ran.unseen}")
     for name in ran.ran:
         whose = " (PyTorch's or a library's)" if name in ran.foreign else ""
         lines.append(f"ran        {name}{whose}")

@@ -22,7 +22,7 @@ class Language(ABC):
     name: str
     suffix: str
     devices: tuple[str, ...]  # kinds of device, the one to prefer first
-    unsanitized: str  # why sanitizers do not reach its candidates; empty if they do
+    in_batches = True  # whether many calls may be made between two looks at the judge's clock
 
     @abstractmethod
     def compile(self, kernel: Kernel, judge: Judge) -> CompileReport:

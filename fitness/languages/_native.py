@@ -19,8 +19,6 @@ if TYPE_CHECKING:
 class Native(Language):
     """Compiled by the judge's compiler, run by the backend's worker."""
 
-    unsanitized = ""
-
     def __init__(self, backend: Backend) -> None:
         self._backend = backend
         self.name, self.suffix, self.devices = backend.name, backend.suffix, (backend.device,)

@@ -24,10 +24,10 @@ import torch
 from cuda_sandbox import isolation, toolchain
 from cuda_sandbox.backend import only_one
 from cuda_sandbox.cache import cache_dir, limit_bytes, touch
-from cuda_sandbox.protocol import Failure
 from cuda_sandbox.report import CompileReport, Status
 from cuda_sandbox.slot import compile_slot
 from cuda_sandbox.tool import Tool, limited, read_log, run_tool
+from cuda_sandbox.wording import STATUS
 from fitness.module.jail import Place, rehearsal_command, rehearsal_tools
 from fitness.module.runner.orders import KERNEL, REPORT
 
@@ -38,11 +38,6 @@ _BUILDS = re.compile(r"cpp_extension|triton|tilelang|cupy|torch\.compile|_induct
 _FORMAT = "1"
 _GRACE_S = 3600.0
 _DONE = "done.json"
-_STATUS: dict[int, Status] = {
-    Failure.FORBIDDEN: Status.HACK,
-    Failure.LAUNCH_ERROR: Status.LAUNCH_ERROR,
-    Failure.BAD_OBJECT: Status.COMPILE_ERROR,
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +111,7 @@ def _rehearse(folder: Folder, place: Place, arch: str, deadline_s: float) -> tup
             f"the process ended with code {code} while it was built: {_last(folder)}",
         )
     failure, reason = told
-    return (_STATUS.get(failure, Status.REJECTED), reason) if failure else (Status.OK, "")
+    return (STATUS.get(failure, Status.CRASHED), reason) if failure else (Status.OK, "")
 
 
 def _told(path: Path) -> tuple[int, str] | None:

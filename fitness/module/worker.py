@@ -102,6 +102,7 @@ class ModuleWorker(Worker):
             ),
             weights=self._weights,
             uncaptured=self._uncaptured,
+            unseen=_line(told.get("unseen", "")),
         )
 
     def _death(self, doing: str) -> CandidateFailure:

@@ -28,7 +28,7 @@ def load(source: Path) -> ModuleType:
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     sys.modules[NAME] = module
-    with blamed(source, "importing it", Failure.BAD_OBJECT):
+    with blamed(source, "importing it", Failure.NOT_IMPORTED):
         spec.loader.exec_module(module)
     return module
 

@@ -114,10 +114,15 @@ class CudaStage(Stage):
 
     def trace(self) -> dict[str, Any]:
         """The kernels of one call, and the operators (of the captured call, if there is one)."""
-        operators = Operators()
+        given, targets = self.shared(0)
+        self._fill(given)
+        operators, results = Operators(), []
         with nullcontext() if self._graph else operators:
-            kernels = device_kernels(self._call)
-        return {"kernels": kernels, "operators": self._operators or operators.names()}
+            kernels, unseen = device_kernels(lambda: results.append(self._call()))
+        self._clear(self.outputs.take(results[-1], targets), given, targets)
+        self._synchronise()
+        told = self._operators or operators.names()
+        return {"kernels": kernels, "unseen": unseen, "operators": told}
 
     def _call(self) -> Any:
         if self._graph is not None:
@@ -145,14 +150,14 @@ class CudaStage(Stage):
         returned = self.outputs.take(result, targets)
         if not timed:
             self._give_back(given)
-        wipe(returned, (*self._leaves, *given, *targets), self.model)
-        self._spoil()
+        self._clear(returned, given, targets)
         self._synchronise()
         return float(before.elapsed_time(after))
 
     def _fill(self, given: Sequence[Tensor]) -> None:
         for leaf, told in zip(self._leaves, given, strict=True):
             leaf.copy_(told)
+        self.put_parameters(self._leaves)
         self.put_states(self._leaves)
 
     def _give_back(self, given: Sequence[Tensor]) -> None:
@@ -160,8 +165,11 @@ class CudaStage(Stage):
             if spec.role in _RETURNED:
                 told.copy_(leaf)
 
-    def _spoil(self) -> None:
-        """What was given must not be there before it is given again."""
+    def _clear(
+        self, returned: Sequence[Tensor], given: Sequence[Tensor], targets: Sequence[Tensor]
+    ) -> None:
+        """Neither an answer nor what was given is to be there before it is given again."""
+        wipe(returned, (*self._leaves, *given, *targets), self.model)
         for leaf in self._leaves:
             erase(leaf)
 
@@ -176,8 +184,7 @@ class CudaStage(Stage):
     def _start(self, index: int) -> None:
         """Call it a few times, as PyTorch wants it before a capture; then capture one call."""
         given, targets = self.shared(index)
-        stream = torch.cuda.current_stream()
-        side = torch.cuda.Stream()
+        stream, side = torch.cuda.current_stream(), self._blocking_stream()
         for _ in range(_WARM_UPS):
             self._fill(given)
             side.wait_stream(stream)
@@ -187,15 +194,26 @@ class CudaStage(Stage):
             self._synchronise()
             wipe(returned, (*self._leaves, *given, *targets), self.model)
         if os.environ["KERNELEVO_CAPTURE"] == "1":
-            self._capture(given)
+            self._capture(given, side)
         self._started = True
 
-    def _capture(self, given: Sequence[Tensor]) -> None:
+    def _blocking_stream(self) -> torch.cuda.Stream:
+        """One that the default stream waits for, and the other way round.
+
+        PyTorch's own are not: while one of them is captured, what a module launches on the
+        default stream would run at once, and silently be left out of every replay.
+        """
+        made = ctypes.c_void_p()
+        if error := self._driver.cuStreamCreate(ctypes.byref(made), 0):
+            raise RuntimeError(f"cuStreamCreate: error {error}")
+        return torch.cuda.ExternalStream(made.value, device=self.device)
+
+    def _capture(self, given: Sequence[Tensor], stream: torch.cuda.Stream) -> None:
         self._fill(given)
         self._synchronise()
         graph, operators = torch.cuda.CUDAGraph(), Operators()
         try:
-            with torch.cuda.graph(graph), operators:
+            with torch.cuda.graph(graph, stream=stream), operators:
                 captured = self._called()
         except Exception as error:  # whatever it is: it will be called anew, in a new process
             reason = described(self.orders.source, "capture", error)

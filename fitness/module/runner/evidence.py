@@ -33,11 +33,19 @@ class Operators(Mode):
         return list(self._seen)
 
 
-def device_kernels(call: Callable[[], object]) -> list[str]:
-    """The names of what the GPU ran in ``call``, copies and fills of memory included."""
-    activities = [torch.profiler.ProfilerActivity.CUDA]
-    with torch.profiler.profile(activities=activities) as profile:
+def device_kernels(call: Callable[[], object]) -> tuple[list[str], str]:
+    """The names of what the GPU ran in ``call``, copies and fills of memory included.
+
+    Where the profiler does not work here, no names, and why; ``call`` has been made all the same.
+    """
+    try:
+        profile = torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CUDA])
+        profile.start()
+    except RuntimeError as error:
         call()
-        torch.cuda.synchronize()
+        return [], f"the profiler did not start: {error}"
+    call()
+    torch.cuda.synchronize()
+    profile.stop()
     names = [event.name for event in profile.events() if event.device_type is DeviceType.CUDA]
-    return list(dict.fromkeys(names))
+    return list(dict.fromkeys(names)), "" if names else "the profiler saw nothing"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
@@ -69,6 +70,8 @@ class Stage(ABC):
         if request.index < len(specs):
             view = self.view(request, descriptor, specs[request.index], jail)
             self._sets[-1].append(view)
+        elif descriptor >= 0:
+            os.close(descriptor)
 
     def bind(self) -> None:
         """A set of shared tensors is complete."""
