@@ -130,16 +130,15 @@ class Trial:
         if self._pulse and self._rng.random() < _GLANCE and self._pulse.disturbed():
             reason = "the device was still at work after launch's work had ended"
             raise CandidateFailure(Status.HACK, reason)
-        for at, (content, glimpse) in enumerate(zip(batch, glimpses, strict=True)):
-            self._check(at, content, glimpse)
+        with self._worker.frozen():
+            for at, (content, glimpse) in enumerate(zip(batch, glimpses, strict=True)):
+                self._check(at, content, glimpse)
         self._readings.append(reading)
         return times
 
     def _check(self, at: int, content: TimedContent, glimpse: tuple[Tensor, ...]) -> None:
-        with self._worker.frozen():
-            self._arena.inspect(content.leaves, glimpse, at)
-            outputs = self._arena.outputs(at)
-        if complaint := content.complaint(outputs):
+        self._arena.inspect(content.leaves, glimpse, at)
+        if complaint := content.complaint(self._arena.outputs(at)):
             raise CandidateFailure(
                 Status.HACK,
                 f"a timed call gave a wrong result where an untimed one did not: {complaint}",
