@@ -34,10 +34,14 @@ def gained(child: Individual, find: Find) -> float | None:
 
 
 class Credits:
-    """Adds up what models brought, generation by generation; each is looked at once."""
+    """Adds up what models brought, generation by generation; each is looked at once.
 
-    def __init__(self, store: Store) -> None:
+    ``costs`` is the run that paid for the replies.
+    """
+
+    def __init__(self, store: Store, costs: Store) -> None:
         self._store = store
+        self._paid = costs
         self._known: dict[tuple[int, int], Mapping[str, Credit]] = {}
 
     def within(self, horizon: tuple[int, ...]) -> Mapping[str, Credit]:
@@ -94,7 +98,7 @@ class Credits:
             "select model, sum(attempts), sum(dollars) from calls where key > ? and key < ? "
             "group by model"
         )
-        rows = self._store.rows(query, (f"{start}-", f"{start}."))  # "." follows "-"
+        rows = self._paid.rows(query, (f"{start}-", f"{start}."))  # "." follows "-"
         return {name: (int(calls), float(dollars)) for name, calls, dollars in rows}
 
 

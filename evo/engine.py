@@ -17,10 +17,11 @@ from evo.ledger import Ledger
 from evo.memory import Memory
 from evo.recorder import Recorder
 from evo.records import State
+from evo.replay import OnMiss, Recording, Verdicts
 from evo.requests.postbox import Postbox
 from evo.studio import Staff, Studio
-from evo.switchboard import Script, Switchboard
-from evo.timeline import Timeline
+from evo.switchboard import Switchboard
+from evo.timeline import ReplayedTimeline, Timeline
 from evo.toolbox import build
 from evo.waiting import Waiting
 from evo.watch import Watch
@@ -52,7 +53,7 @@ class Engine:
         executor: Executor,
         recorder: Recorder,
         watch: Watch,
-        script: Script | None = None,
+        recording: Recording | None = None,
     ) -> None:
         self.waiting = Waiting()
         self.postbox = Postbox(recorder.path.parent, self.waiting)
@@ -62,11 +63,12 @@ class Engine:
         self._watch = watch
         self._docket = Docket(executor, recorder, self.budget, self.waiting)
         self._hardware = executor.hardware
-        self._models = staff.models
+        asks = recording is None or recording.on_miss is OnMiss.ASK
+        self._models = staff.models if asks else ()
         self.switchboard = Switchboard(
-            recorder, self.budget, watch, self.postbox, self.waiting, script
+            recorder, self.budget, watch, self.postbox, self.waiting, recording
         )
-        memory = Memory(recorder)
+        memory = _memory(recorder, recording)
         studio = Studio(brief, staff, recorder, memory, self.switchboard)
         self.world = World(
             config,
@@ -75,7 +77,7 @@ class Engine:
             recorder,
             memory,
             self.budget,
-            Timeline(recorder, self.budget, config.population.islands),
+            _timeline(recorder, self.budget, config.population.islands, recording),
             Champion(recorder, watch),
             watch,
             profiling=_profiling(config, staff),
@@ -172,6 +174,22 @@ def _profiling(config: RunConfig, staff: Staff) -> bool:
     """Whether profiles are wanted: as configured, or where a model or a person is to read them."""
     wanted = {"always": True, "never": False}
     return wanted.get(config.fitness.profile, bool(staff.models))
+
+
+def _memory(recorder: Recorder, recording: Recording | None) -> Memory:
+    if recording is None:
+        return Memory(recorder)
+    profiles = recording.store if recording.verdicts is Verdicts.RECORDED else None
+    return Memory(recorder, recording.store, profiles)
+
+
+def _timeline(
+    recorder: Recorder, budget: Budget, islands: int, recording: Recording | None
+) -> Timeline:
+    """With the recorded verdicts the order of events is the recorded one too."""
+    if recording is None or recording.verdicts is Verdicts.NEW:
+        return Timeline(recorder, budget, islands)
+    return ReplayedTimeline(recorder, budget, islands, recording.store)
 
 
 def _cause(group: BaseExceptionGroup[BaseException]) -> BaseException:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from evo.champion import place
 from evo.individual import Birth, Individual
 from evo.planning import Planner
-from evo.records import Generation, Step
+from evo.records import Generation, Phase, Step
 from evo.survival import accepted, survivors
 from evo.world import World
 from operators import variation
@@ -29,6 +29,7 @@ class Brood:
 
     generation: Generation
     members: dict[str, Individual]  # who may be a parent, by id
+    seen: int  # up to where its authors may know of profiles
     group: asyncio.TaskGroup
     refusals: int  # of the budget, when the step began
     born: list[Individual] = field(default_factory=list)
@@ -97,19 +98,22 @@ class Island:
     async def _breed(self, generation: Generation, pool: list[Individual]) -> list[Individual]:
         """All children of a generation. Where there are no parents, ports come first."""
         if pool:
-            steps = self._phase(generation, 0, lambda rng: self._planner.offspring(rng, pool))
-            return await self._carry_out(generation, steps, pool)
-        steps = self._phase(generation, 0, lambda _: self._planner.ports())
-        ports = await self._carry_out(generation, steps, [])
+            phase = self._phase(generation, 0, lambda rng: self._planner.offspring(rng, pool))
+            return await self._carry_out(generation, phase, pool)
+        refusals = self._world.budget.refusals
+        phase = self._phase(generation, 0, lambda _: self._planner.ports())
+        ports = await self._carry_out(generation, phase, [])
+        if self._world.budget.refusals > refusals:
+            return ports  # there will be more of them
         found = accepted(ports)
-        steps = self._phase(
+        phase = self._phase(
             generation, 1, lambda rng: self._planner.filling(rng, found, len(ports))
         )
-        return ports + await self._carry_out(generation, steps, found)
+        return ports + await self._carry_out(generation, phase, found)
 
     def _phase(
         self, generation: Generation, number: int, plan: Callable[[random.Random], list[Step]]
-    ) -> Sequence[Step]:
+    ) -> Phase:
         """The steps as planned and recorded earlier, or planned and recorded now."""
         recorder, place = self._world.recorder, (generation.island, generation.number)
         phases = recorder.plan(*place)
@@ -117,21 +121,21 @@ class Island:
             return phases[number]
         with chance(self._seed(generation, f"plan {number}")) as rng:
             steps = plan(rng)
-        recorder.add_phase(*place, steps)
-        return steps
+        return recorder.add_phase(*place, steps)
 
     def _seed(self, generation: Generation, purpose: str) -> str:
         seed = self._world.config.seed
         return f"{seed}/{generation.island}/{generation.number}/{purpose}"
 
     async def _carry_out(
-        self, generation: Generation, steps: Sequence[Step], parents: Sequence[Individual]
+        self, generation: Generation, phase: Phase, parents: Sequence[Individual]
     ) -> list[Individual]:
         """All steps at once; children in the order of their slots."""
         members = {parent.id: parent for parent in parents}
+        seen = self._world.timeline.seen(generation, phase)
         async with asyncio.TaskGroup() as group:
-            brood = Brood(generation, members, group, self._world.budget.refusals)
-            for step in steps:
+            brood = Brood(generation, members, seen, group, self._world.budget.refusals)
+            for step in phase.steps:
                 group.create_task(self._step(brood, step))
         return sorted(brood.born, key=lambda one: place(one.id))
 
@@ -154,16 +158,16 @@ class Island:
             return brood.group.create_task(self._raise(brood, step, child))
 
         parents = [brood.members[parent] for parent in step.parents]
-        order = self._order(brood.generation, f"{step.slot}/{step.operator}", parents)
+        order = self._order(brood, f"{step.slot}/{step.operator}", parents)
         await variation.operator(step.operator).vary(self._world.toolbox, order, deliver)
         return delivered
 
-    def _order(self, generation: Generation, key: str, parents: Sequence[Individual]) -> Order:
-        memory, header = self._world.memory, self._world.header
+    def _order(self, brood: Brood, key: str, parents: Sequence[Individual]) -> Order:
+        memory, header, generation = self._world.memory, self._world.header, brood.generation
         full_key = f"{generation.island}-{generation.number}-{key}"
         return Order(
             full_key,
-            tuple(memory.specimen(parent) for parent in parents),
+            tuple(memory.specimen(parent, brood.seen) for parent in parents),
             self._planner.counts,
             random.Random(f"{self._world.config.seed}/{full_key}"),
             generation.horizon,
@@ -204,7 +208,7 @@ class Island:
         async def take(child: Child) -> None:
             children.append(child)
 
-        order = self._order(brood.generation, slot, [failed])
+        order = self._order(brood, slot, [failed])
         await variation.operator("repair").vary(self._world.toolbox, order, take)
         if not children:
             return None

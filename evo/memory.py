@@ -10,7 +10,7 @@ from typing import Any
 
 from evo.credit import Credits
 from evo.individual import Individual
-from evo.store import Store, unpacked
+from evo.store import LATEST, Store, unpacked
 from fitness.evaluation import Evaluation
 from operators.author import Credit, Specimen, Tried
 from operators.idea import Category, Idea
@@ -65,25 +65,31 @@ class Memory:
     """Answers within a horizon: for each island the last generation that may be known of.
 
     So an answer depends on what is recorded for the generation that asks, not on how far the other
-    islands happen to be.
+    islands happen to be. Where another run is repeated, that is the one which paid for the replies
+    (``costs``), and whose ``profiles`` count if its verdicts do.
     """
 
-    def __init__(self, store: Store) -> None:
+    def __init__(
+        self, store: Store, costs: Store | None = None, profiles: Store | None = None
+    ) -> None:
         self._store = store
-        self._credits = Credits(store)
+        self._profiles = profiles or store
+        self._credits = Credits(store, costs or store)
         self._latest: dict[tuple[int, ...], list[Tried]] = {}
 
-    def specimen(self, individual: Individual) -> Specimen:
-        """An individual as authors see it; it must have been judged."""
+    def specimen(self, individual: Individual, seen: int = LATEST) -> Specimen:
+        """An individual as authors see it; it must have been judged.
+
+        Its profile is there if it was on record by ``seen``.
+        """
         assert individual.evaluation is not None
         rows = self._store.rows(_ANCESTRY, (individual.id,))
         ancestry = tuple(_idea(row) for row in rows)
-        evaluation = self._profiled(individual.digest, individual.evaluation)
+        evaluation = self._profiled(individual.digest, individual.evaluation, seen)
         return Specimen(individual.id, individual.kernel, evaluation, ancestry)
 
-    def _profiled(self, digest: str, evaluation: Evaluation) -> Evaluation:
-        """The evaluation with the kernel's profile, if there is one by now."""
-        found = self._store.evaluation(digest, evaluation.device, "profile")
+    def _profiled(self, digest: str, evaluation: Evaluation, seen: int) -> Evaluation:
+        found = self._profiles.evaluation(digest, evaluation.device, "profile", seen)
         return replace(evaluation, bottleneck=found.bottleneck) if found else evaluation
 
     def credit(self, horizon: tuple[int, ...]) -> Mapping[str, Credit]:

@@ -50,6 +50,20 @@ def plan(target: str, settings: tuple[str, ...], new: bool) -> Plan:
     return _from_run(runs.resolve(target), settings)
 
 
+def plan_replay(run: str, settings: tuple[str, ...]) -> Plan:
+    """A new run, NAME-replay, with the configuration of ``run``. Raises a UserError."""
+    folder = runs.resolve(run)
+    with Store.open(folder) as store:
+        info = store.info
+    config = restore(info.config, f"{folder.name}'s configuration", settings)
+    _refuse_keys(info, differences(restore(info.config, info.name), config))
+    name = runs.free_name(f"{folder.resolve().name}-replay")
+    task = str(folder / config.task)
+    return Plan(
+        runs.populations_dir() / name, config.model_copy(update={"name": name, "task": task}), False
+    )
+
+
 def _from_file(config: RunConfig, new: bool) -> Plan:
     if new:
         config = config.model_copy(update={"name": runs.free_name(config.name)})

@@ -13,7 +13,7 @@ from cuda_sandbox.kernel import Kernel
 from evo import schema
 from evo.codec import encode
 from evo.individual import Individual, worth
-from evo.records import Answer, Generation, Proposal, RunInfo, Step
+from evo.records import Answer, Generation, Phase, Proposal, RunInfo, Step
 from evo.store import FILE, generation_of
 from evo.writer import Writer
 from fitness.evaluation import Evaluation
@@ -145,22 +145,17 @@ class Recorder(Writer):
         query = "select individual from migrations where target=? and taken_in is null order by seq"
         return tuple(dict.fromkeys(row[0] for row in self._db.execute(query, (target,))))
 
-    def plan(self, island: int, number: int) -> list[tuple[Step, ...]]:
-        """The phases planned so far for a generation that was started."""
-        query = "select plan from generations where island = ? and number = ?"
-        (text,) = self._db.execute(query, (island, number)).fetchone()
-        return [
-            tuple(Step(operator, tuple(parents), slot) for operator, parents, slot in phase)
-            for phase in json.loads(text)
-        ]
-
-    def add_phase(self, island: int, number: int, steps: Sequence[Step]) -> None:
+    def add_phase(self, island: int, number: int, steps: Sequence[Step]) -> Phase:
         """Add a phase to the plan of a generation that was started."""
-        phases = [*self.plan(island, number), tuple(steps)]
-        rows = [[[step.operator, step.parents, step.slot] for step in phase] for phase in phases]
+        phase = Phase(tuple(steps), self.event)
+        rows = [
+            [one.seen, [[step.operator, step.parents, step.slot] for step in one.steps]]
+            for one in (*self.plan(island, number), phase)
+        ]
         query = "update generations set plan = ? where island = ? and number = ?"
         with self.transaction():
             self._db.execute(query, (json.dumps(rows, separators=(",", ":")), island, number))
+        return phase
 
     def close_generation(
         self,

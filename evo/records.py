@@ -63,6 +63,18 @@ class Step:
 
 
 @dataclass(frozen=True, slots=True)
+class Phase:
+    """Steps that are carried out at once.
+
+    ``seen`` is the number of the last thing on record when they were planned: of profiles, which
+    nobody waits for, authors know those that were there by then.
+    """
+
+    steps: tuple[Step, ...]
+    seen: int
+
+
+@dataclass(frozen=True, slots=True)
 class Generation:
     """One generation of one island.
 

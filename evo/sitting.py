@@ -17,10 +17,12 @@ from evo.config import RunConfig, stored
 from evo.engine import Engine, Outcome
 from evo.executor import Executor
 from evo.executors.absent import AbsentExecutor
+from evo.executors.replay import ReplayExecutor
 from evo.machine import DeviceMissing, Machine, survey
 from evo.plan import Plan, Refused
 from evo.recorder import Recorder
 from evo.records import RunInfo, State
+from evo.replay import Departed, Replaying, Verdicts
 from evo.store import FILE, Store
 from evo.studio import Staff
 from evo.supervision import Stopped, Waits, supervise
@@ -34,10 +36,19 @@ MakeExecutor = Callable[[Machine, Path, TaskDescription, RunConfig], Executor]
 
 @dataclass(frozen=True, slots=True)
 class Manner:
-    """How a sitting goes: whether it ends when only waiting is left, and whether it may judge."""
+    """How a sitting goes: whether it ends when only waiting is left, and whether it may judge.
+
+    ``replaying``: the run whose replies are given again.
+    """
 
     until_waiting: bool = False
     judges: bool = True
+    replaying: Replaying | None = None
+
+    @property
+    def repeats_verdicts(self) -> bool:
+        """Whether nothing is judged because another run's verdicts are repeated."""
+        return self.replaying is not None and self.replaying.verdicts is Verdicts.RECORDED
 
 
 def run(
@@ -47,7 +58,7 @@ def run(
     with runs.locked(planned.folder):
         try:
             machine = _machine(planned, manner)
-            with contextlib.closing(_recorder(planned, machine)) as recorder:
+            with contextlib.closing(_recorder(planned, machine, manner)) as recorder:
                 return _sit(planned, recorder, machine, watch, make_executor, manner)
         except BaseException:
             _tidy(planned)
@@ -57,6 +68,8 @@ def run(
 def _machine(planned: Plan, manner: Manner) -> Machine:
     """This machine; the one that the run was judged on, without its devices, where none is here."""
     config = planned.config
+    if manner.replaying is not None and manner.repeats_verdicts:
+        return _last_machine(manner.replaying.folder)
     if not manner.judges:
         return _absent(planned)
     try:
@@ -77,10 +90,14 @@ def _absent(planned: Plan) -> Machine:
             f"of which its prompts speak. Begin it there with --until-waiting, then carry it here "
             f"(kernelevo pack, kernelevo unpack)"
         )
-    with Store.open(planned.folder) as store:
+    return replace(_last_machine(planned.folder), devices=())
+
+
+def _last_machine(folder: Path) -> Machine:
+    """The one that a run was last at."""
+    with Store.open(folder) as store:
         events = [event for event in store.events() if event.kind == "sitting"]
-    known = [decode(Machine, event.detail["machine"]) for event in events]
-    return replace(known[-1], devices=())
+    return decode(Machine, events[-1].detail["machine"])
 
 
 def _tidy(planned: Plan) -> None:
@@ -98,10 +115,12 @@ def _has_any(folder: Path) -> bool:
         return bool(store.rows("select 1 from individuals union all select 1 from calls limit 1"))
 
 
-def _recorder(planned: Plan, machine: Machine) -> Recorder:
+def _recorder(planned: Plan, machine: Machine, manner: Manner) -> Recorder:
     """The run's record, begun if it is not there, with its task's file beside it."""
     if planned.exists:
         return _continued(planned)
+    if manner.replaying is not None and manner.repeats_verdicts:
+        return _repeated(planned, manner.replaying)
     from fitness.audit import require_sound
     from fitness.errors import TaskError
     from fitness.task import describe
@@ -120,11 +139,32 @@ def _recorder(planned: Plan, machine: Machine) -> Recorder:
         machine.language,
         task.signature.header(machine.language),
         _environment(machine),
-        datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
+        _now(),
     )
     recorder = Recorder.create(planned.folder, info)
     recorder.add_event("audit", str(audit.outcome), found=audit.summary)
     return recorder
+
+
+def _repeated(planned: Plan, replaying: Replaying) -> Recorder:
+    """A record that says of itself what the repeated run said when it began."""
+    with Store.open(replaying.folder) as store:
+        info = store.info
+    about = replace(
+        info,
+        name=planned.folder.name,
+        config=stored(planned.config),
+        created=_now(),
+        state=State.RUNNING,
+        best=None,
+        winner=None,
+        outcome="",
+    )
+    return Recorder.create(planned.folder, about)
+
+
+def _now() -> str:
+    return datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
 
 
 def _continued(planned: Plan) -> Recorder:
@@ -199,14 +239,20 @@ def _sit(
         machine.arch,
         machine.peak,
     )
-    executor = _executor(machine, task_path, info.task, config, make_executor)
-    executor.heed(watch.say)
-    try:
-        engine = Engine(config, brief, staff(config), executor, recorder, watch)
+    with contextlib.ExitStack() as stack:
+        recording = None
+        if manner.replaying is not None:
+            recording = stack.enter_context(manner.replaying.opened())
+            recorder.add_event("replay", recording.name, verdicts=str(recording.verdicts))
+        if recording is not None and manner.repeats_verdicts:
+            executor: Executor = ReplayExecutor(recording.store)
+        else:
+            executor = _executor(machine, task_path, info.task, config, make_executor)
+        stack.callback(executor.close)
+        executor.heed(watch.say)
+        engine = Engine(config, brief, staff(config), executor, recorder, watch, recording)
         watch.follow(engine.budget, recorder.statuses())
         return _to_the_end(engine, recorder, watch, manner)
-    finally:
-        executor.close()
 
 
 def _executor(
@@ -239,6 +285,9 @@ def _to_the_end(engine: Engine, recorder: Recorder, watch: Watch, manner: Manner
         raise
     except Waits as waits:
         _ended(recorder, State.WAITING, str(waits))
+        raise
+    except Departed as report:
+        _ended(recorder, State.STOPPED, str(report).partition("\n")[0])
         raise
     except NoFamily as refusal:
         _ended(recorder, State.FAILED, str(refusal))

@@ -21,9 +21,11 @@ from evo.records import (
     Event,
     Generation,
     Migration,
+    Phase,
     Proposal,
     RunInfo,
     Spent,
+    Step,
     Verdict,
 )
 from evo.schema import StoreError
@@ -32,6 +34,7 @@ from operators.idea import Category, Idea
 from operators.llm import Prompt, Reply, Usage
 
 FILE = "run.sqlite"
+LATEST = (1 << 63) - 1  # no number is above
 
 _INDIVIDUALS = """
 select i.seq, i.id, k.digest, k.language, k.flags, b.data, i.island, i.generation, i.operator,
@@ -113,10 +116,18 @@ class Store:
         baseline: str = json.loads(text)["demand"]["baseline"]
         return baseline
 
-    def evaluation(self, digest: str, hardware: str, purpose: str) -> Evaluation | None:
-        """The verdict on a kernel on one kind of hardware, if there is one."""
-        query = "select record from evaluations where digest = ? and hardware = ? and purpose = ?"
-        row = self._db.execute(query, (digest, hardware, purpose)).fetchone()
+    def evaluation(
+        self, digest: str, hardware: str, purpose: str, seen: int = LATEST
+    ) -> Evaluation | None:
+        """The verdict on a kernel on one kind of hardware, if there is one.
+
+        ``seen``: only if its number is not above that.
+        """
+        query = (
+            "select record from evaluations where digest = ? and hardware = ? and purpose = ?"
+            " and seq <= ?"
+        )
+        row = self._db.execute(query, (digest, hardware, purpose, seen)).fetchone()
         return None if row is None else decode(Evaluation, unpacked(row[0]))
 
     def verdicts(self, of: str | None = None) -> Iterator[Verdict]:
@@ -138,6 +149,15 @@ class Store:
         """All generations in the order in which they started."""
         query = "select island, number, horizon, migrants, survivors from generations order by seq"
         return [generation_of(*row) for row in self._db.execute(query)]
+
+    def plan(self, island: int, number: int) -> list[Phase]:
+        """The phases planned so far for a generation that was started."""
+        query = "select plan from generations where island = ? and number = ?"
+        (text,) = self._db.execute(query, (island, number)).fetchone()
+        return [
+            Phase(tuple(Step(name, tuple(parents), slot) for name, parents, slot in steps), seen)
+            for seen, steps in json.loads(text)
+        ]
 
     def migrations(self) -> list[Migration]:
         """All copies sent from island to island, in the order of sending."""

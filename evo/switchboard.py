@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable
-from typing import Protocol
 
 from evo.budget import Budget
 from evo.desk import OverBudget
@@ -12,6 +11,7 @@ from evo.ledger import ASK, Asked, Ledger
 from evo.outages import Outages
 from evo.recorder import Recorder
 from evo.records import Call, CallState
+from evo.replay import Recording
 from evo.requests.postbox import Postbox
 from evo.waiting import Waiting
 from evo.watch import Watch
@@ -22,18 +22,10 @@ from operators.llm.table import provider
 LOOK_S = 2.0  # between two looks whether a call that waits is still wanted
 
 
-class Script(Protocol):
-    """Replies recorded elsewhere, for a run that repeats another."""
-
-    def reply(self, asked: Asked) -> Reply | None:
-        """The reply to that very prompt, at no cost; None: ask. May raise to end the run."""
-        ...
-
-
 class Switchboard:
     """Puts requests through. What is on record is answered from there, and never asked twice.
 
-    ``script`` holds the replies of another run.
+    ``recording`` holds the replies of another run, which are given again.
     """
 
     def __init__(
@@ -43,7 +35,7 @@ class Switchboard:
         watch: Watch,
         postbox: Postbox,
         waiting: Waiting,
-        script: Script | None = None,
+        recording: Recording | None = None,
     ) -> None:
         self.ledger = Ledger(recorder)
         self.budget = budget
@@ -51,7 +43,7 @@ class Switchboard:
         self._recorder = recorder
         self._postbox = postbox
         self._waiting = waiting
-        self._script = script
+        self._recording = recording
         self._lines: dict[str, Line] = {}
 
     async def reply(self, asked: Asked) -> Reply | None:
@@ -62,13 +54,20 @@ class Switchboard:
         recorded = self._recorder.call(asked.key)
         if recorded is not None and recorded.state in (CallState.DONE, CallState.REFUSED):
             return recorded.reply
-        if self._script is not None and (known := self._script.reply(asked)) is not None:
-            self.ledger.open(asked)
-            self.ledger.done(asked.key, known, "from a recording")
-            return known
+        if self._recording is not None and (known := self._recording.find(asked)) is not None:
+            return self._again(asked, known)
         if asked.model.provider == ASK:
             return await self._from_people(asked, recorded)
         return await self._from_model(asked)
+
+    def _again(self, asked: Asked, known: Call) -> Reply | None:
+        """What another run was told, at no cost."""
+        self.ledger.open(asked)
+        if known.reply is None:
+            self.ledger.refuse(asked.key, known.note)
+            return None
+        self.ledger.done(asked.key, known.reply, "from a recording")
+        return known.reply
 
     async def _from_people(self, asked: Asked, recorded: Call | None) -> Reply:
         """The answer of whoever tells it first; the request stays open until then."""

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from dataclasses import replace
 
 from evo.budget import Budget
 from evo.individual import Individual
 from evo.recorder import Recorder
-from evo.records import Generation
+from evo.records import Generation, Phase
 from evo.store import Store
 
 
@@ -39,6 +40,11 @@ class Timeline:
                 self._recorder.start_generation(started)
         return started
 
+    def seen(self, generation: Generation, phase: Phase) -> int:
+        """Up to which record the authors of a phase know of profiles."""
+        del generation
+        return phase.seen
+
     async def _decide(self, island: int, number: int) -> Generation | None:
         return Generation(island, number, tuple(self._closed), self._recorder.waiting(island))
 
@@ -56,12 +62,23 @@ class Timeline:
 
 
 class ReplayedTimeline(Timeline):
-    """Begins generations as another run did: with the same migrants and the same knowledge."""
+    """Begins generations as another run did: with the same migrants and the same knowledge.
+
+    A generation that the other did not complete is not begun.
+    """
 
     def __init__(self, recorder: Recorder, budget: Budget, islands: int, script: Store) -> None:
         super().__init__(recorder, budget, islands)
-        self._script = {(g.island, g.number): g for g in script.generations()}
+        complete = (one for one in script.generations() if one.survivors is not None)
+        self._script = {(one.island, one.number): replace(one, survivors=None) for one in complete}
         self._progress = asyncio.Event()
+        self._store = script
+
+    def seen(self, generation: Generation, phase: Phase) -> int:
+        """As it was in the other run."""
+        place = (generation.island, generation.number)
+        theirs = {one.steps: one.seen for one in self._store.plan(*place)}
+        return theirs.get(phase.steps, phase.seen)
 
     async def _decide(self, island: int, number: int) -> Generation | None:
         scripted = self._script.get((island, number))

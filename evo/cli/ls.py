@@ -12,6 +12,11 @@ import click
 if TYPE_CHECKING:
     from evo.store import Store
 
+HEADS = (
+    *("run", "state", "task", "best", "ms", "%", "generations", "evaluations"),
+    *("calls", "tokens", "dollars", "device"),
+)
+
 
 @dataclass(frozen=True, slots=True)
 class Row:
@@ -92,10 +97,8 @@ def _facts(store: Store, name: str, busy: bool) -> Row:
 
 def _print(rows: list[Row]) -> None:
     """A plain table, as wide as it needs to be: it is read in terminals and in pipes."""
-    heads = ("run", "state", "task", "best", "ms", "%", "generations", "evaluations")
-    heads = (*heads, "calls", "tokens", "dollars", "device")
-    table = [heads, *(_cells(row) for row in rows)]
-    widths = [max(len(line[column]) for line in table) for column in range(len(heads))]
+    table = [HEADS, *(_cells(row) for row in rows)]
+    widths = [max(len(line[column]) for line in table) for column in range(len(HEADS))]
     for line in table:
         cells = (cell.ljust(width) for cell, width in zip(line, widths, strict=True))
         click.echo("  ".join(cells).rstrip())

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from evo.executor import Executor
     from evo.machine import Machine
     from evo.plan import Plan
+    from evo.replay import Replaying
     from evo.sitting import Manner
     from evo.supervision import Waits
     from fitness.description import TaskDescription
@@ -20,7 +21,7 @@ NO_KERNEL, STOPPED = 1, 130
 
 
 @click.command()
-@click.argument("target", metavar="CONFIG|RUN")
+@click.argument("target", metavar="CONFIG|RUN", required=False)
 @click.option(
     "--set", "settings", metavar="KEY=VALUE", multiple=True, help="Override a key; repeatable."
 )
@@ -35,28 +36,73 @@ NO_KERNEL, STOPPED = 1, 130
     is_flag=True,
     help="Judge nothing here: go on with what authors do, for a judge elsewhere.",
 )
+@click.option(
+    "--replay",
+    "repeated",
+    metavar="RUN",
+    help="Repeat RUN from its recorded replies, as RUN-replay: new timings, no tokens.",
+)
+@click.option(
+    "--on-miss",
+    type=click.Choice(["stop", "ask"]),
+    help="Of a replay, where a prompt comes up that was never asked.  [default: stop]",
+)
+@click.option(
+    "--verdicts",
+    type=click.Choice(["new", "recorded"]),
+    help="Of a replay: judge anew, or take RUN's verdicts (no device needed).  [default: new]",
+)
 def command(
-    target: str, settings: tuple[str, ...], new: bool, until_waiting: bool, no_device: bool
+    target: str | None,
+    settings: tuple[str, ...],
+    new: bool,
+    until_waiting: bool,
+    no_device: bool,
+    repeated: str | None,
+    on_miss: str | None,
+    verdicts: str | None,
 ) -> None:
     """Evolve kernels as the YAML file CONFIG says, or continue RUN.
 
     A finished run shows its result. Ctrl-C stops; the same command goes on.
 
     Exit code 0: finished with a certified kernel, 1: finished without one, 2: the call is wrong,
-    3: it waits for answers (kernelevo ask), 4: the device it needs is not here, 130: stopped.
+    3: it waits for answers (kernelevo ask), 4: the device it needs is not here, 5: a replay came
+    to a prompt that was never asked, 130: stopped.
 
     Example: kernelevo run configs/quickstart.yaml --set budget.hours=0.1
     """
-    from evo.plan import plan
     from evo.sitting import Manner
 
+    if not repeated and (on_miss or verdicts):
+        raise click.UsageError("--on-miss and --verdicts belong to --replay RUN")
     try:
-        planned = plan(target, settings, new)
+        replaying = _replaying(repeated, on_miss, verdicts) if repeated else None
+        planned = _planned(target, settings, new, repeated)
         if not planned.finished:
-            _sit(planned, Manner(until_waiting, judges=not no_device))
+            _sit(planned, Manner(until_waiting, not no_device, replaying))
     except KeyboardInterrupt:
         raise click.exceptions.Exit(STOPPED) from None
     _show(planned)
+
+
+def _planned(
+    target: str | None, settings: tuple[str, ...], new: bool, repeated: str | None
+) -> Plan:
+    from evo.plan import plan, plan_replay
+
+    if target is not None:
+        return plan(target, settings, new)
+    if repeated is None:
+        raise click.UsageError("name a CONFIG to begin with, or a RUN to continue")
+    return plan_replay(repeated, settings)
+
+
+def _replaying(repeated: str, on_miss: str | None, verdicts: str | None) -> Replaying:
+    from evo.replay import OnMiss, Replaying, Verdicts
+    from evo.runs import resolve
+
+    return Replaying(resolve(repeated), OnMiss(on_miss or "stop"), Verdicts(verdicts or "new"))
 
 
 def _sit(planned: Plan, manner: Manner) -> None:

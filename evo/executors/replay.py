@@ -19,7 +19,7 @@ class ReplayExecutor:
         self._header = store.info.header
         verdicts = Counter(row[0] for row in store.rows("select hardware from evaluations"))
         self.hardware = verdicts.most_common(1)[0][0] if verdicts else ""
-        self.devices = (f"replay of {store.info.name}",)
+        self.devices: tuple[str, ...] = (f"replay of {store.info.name}",)
 
     def submit(self, job: Job) -> Future[Evaluation]:
         """The recorded verdict, at once."""

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import zlib
 from collections import Counter
+from concurrent.futures import Future
 from pathlib import Path
 from typing import Any
 
@@ -11,14 +13,19 @@ import pytest
 
 from evo.config import RunConfig
 from evo.engine import Engine, Outcome
+from evo.executor import Executor, Job
+from evo.executors.replay import ReplayExecutor
 from evo.individual import Individual
+from evo.records import Generation
+from evo.replay import Departed, OnMiss, Recording, Verdicts
 from evo.report.models import Accounts, lines
 from evo.report.view import RunView
 from evo.sitting import staff
 from evo.store import Store
 from evo.watch import Watch
+from fitness.evaluation import Evaluation
 from operators.author import Brief
-from tests.evo.fakes import FakeExecutor, Sitting, configuration
+from tests.evo.fakes import FakeExecutor, Sitting, configuration, timed
 from tests.evo.pen import write
 from tests.loopback import BILLED_BUT_LOST, FREE, KNOWN, Loopback, scattered
 from tests.loopback.clock import travel
@@ -54,13 +61,25 @@ def written_by(models: list[dict[str, Any]], **sections: Any) -> RunConfig:
     return configuration(authors=[{"name": "llm", "models": models}], **sections)
 
 
-async def run(folder: Path, config: RunConfig, watch: Watch | None = None) -> Outcome:
+async def run(
+    folder: Path,
+    config: RunConfig,
+    executor: Executor | None = None,
+    recording: Recording | None = None,
+) -> Outcome:
     """One sitting, with the configured authors."""
-    sitting = Sitting(folder, config)
-    recorder = sitting.recorder()
+    recorder = Sitting(folder, config).recorder()
     info = recorder.info
     brief = Brief(info.task, info.language, info.demand, info.header, ("2 cores",))
-    engine = Engine(config, brief, staff(config), FakeExecutor(), recorder, watch or Watch())
+    engine = Engine(
+        config,
+        brief,
+        staff(config),
+        executor or FakeExecutor(),
+        recorder,
+        Watch(),
+        recording,
+    )
     try:
         return await engine.run()
     finally:
@@ -193,3 +212,91 @@ def test_in_a_soak_with_every_fault_the_books_agree_and_the_budget_holds(tmp_pat
         assert guessed[0] >= unknown.input + unknown.output + unknown.reasoning
 
     travel(main())
+
+
+class Otherwise(FakeExecutor):
+    """Measures other times than the fake judge of the run before."""
+
+    def judge(self, job: Job) -> Evaluation:
+        found = super().judge(job)
+        return timed(found.time_ms.median * 1.5) if found.time_ms else found
+
+
+def lineage(folder: Path) -> dict[str, tuple[object, ...]]:
+    with Store.open(folder) as store:
+        return {one.id: (one.digest, one.birth) for one in store.individuals()}
+
+
+def recorded(folder: Path, on_miss: str = "stop", verdicts: str = "new") -> Recording:
+    return Recording(Store.open(folder), OnMiss(on_miss), Verdicts(verdicts))
+
+
+def test_a_replay_gives_the_recorded_replies_again_until_timings_lead_elsewhere(
+    tmp_path: Path,
+) -> None:
+    async def main() -> None:
+        async with Loopback(write) as server:
+            config = written_by([model(server, "o3", "responses")], population__islands=1)
+            await run(tmp_path / "r", config)
+            asked = len(server.log)
+            same = recorded(tmp_path / "r")
+            await run(tmp_path / "same", config, recording=same)
+            assert same.used == asked == len(server.log)
+            with pytest.raises(Departed) as report:
+                await run(tmp_path / "other", config, Otherwise(), recorded(tmp_path / "r"))
+            assert len(server.log) == asked
+            check(str(report.value))
+            await run(tmp_path / "other", config, Otherwise(), recorded(tmp_path / "r", "ask"))
+            assert len(server.log) > asked
+
+    def check(report: str) -> None:
+        first, *rest = report.splitlines()
+        assert first.startswith("the replay departed from r at 0-0-")
+        assert "a prompt came up that was never asked" in first
+        assert any(line.startswith("  -- time ") for line in rest), report
+        assert any(line.startswith("  +- time ") for line in rest), report
+        assert "--on-miss ask" in rest[-1]
+        with Store.open(tmp_path / "other") as store:
+            used, spent = list(store.calls(state="done")), store.spent()
+        assert f"after {len(used)} of " in first
+        assert used  # the ports were written for the same prompts
+        assert (spent.calls, spent.tokens, spent.dollars) == (0, 0, 0.0)
+
+    travel(main())
+    assert lineage(tmp_path / "same") == lineage(tmp_path / "r")
+    with Store.open(tmp_path / "same") as store:
+        assert store.spent().tokens == 0
+        assert {call.note for call in store.calls()} == {"from a recording"}
+
+
+def test_with_its_verdicts_a_run_is_repeated_to_the_last_migrant(tmp_path: Path) -> None:
+    class Slow(FakeExecutor):
+        """Lets the islands drift apart."""
+
+        def submit(self, job: Job) -> Future[Evaluation]:
+            future: Future[Evaluation] = Future()
+            later = asyncio.get_running_loop().call_later
+            later(1 + len(job.kernel.source) % 7, future.set_result, self.judge(job))
+            return future
+
+    async def main() -> None:
+        async with Loopback(write, latency_s=1.0) as server:
+            models = both_vendors(server)
+            authors = [{"name": "llm", "models": models, "choice": "bandit"}]
+            config = configuration(authors=authors, budget__generations=4)
+            await run(tmp_path / "r", config, Slow())
+            asked = len(server.log)
+            again = recorded(tmp_path / "r", verdicts="recorded")
+            await run(tmp_path / "again", config, ReplayExecutor(again.store), again)
+            assert len(server.log) == asked
+
+    travel(main())
+    assert lineage(tmp_path / "again") == lineage(tmp_path / "r")
+    with Store.open(tmp_path / "r") as before, Store.open(tmp_path / "again") as after:
+        assert before.info.winner == after.info.winner
+        assert any(generation.migrants for generation in before.generations())
+        assert sorted(before.generations(), key=place) == sorted(after.generations(), key=place)
+
+
+def place(generation: Generation) -> tuple[int, int]:
+    return generation.island, generation.number
