@@ -1,8 +1,8 @@
 // task: product
 // does: uses more shared memory than comes without asking
 __global__ void staged(const float* a, const float* b, float* out) {
-    extern __shared__ float all[];
-    float* tile = all + (64 << 8);  // past the first 64 KiB
+    extern __shared__ float pool[];
+    float* tile = pool + (64 << 8);  // past the first 64 KiB
     for (int i = threadIdx.x; i < B_SIZE; i += 64) tile[i] = b[i];
     __syncthreads();
     const int i = blockIdx.x, j = threadIdx.x;
