@@ -41,4 +41,6 @@ def plain_name(symbol: str) -> str:
         start = at + match.end()
         at = start + int(match[1])
         names.append(symbol[start:at])
+        if not symbol.startswith("_ZN"):
+            break  # what follows are the arguments' types
     return names[-1] if names and names[-1] else symbol

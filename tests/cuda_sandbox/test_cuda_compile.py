@@ -142,3 +142,10 @@ def test_the_assemblers_report_becomes_resources() -> None:
     assert (first.function, first.registers, first.shared_bytes) == ("relu", 255, 1024)
     assert (first.stack_bytes, first.spill_bytes) == (48, 44)
     assert (second.function, second.registers, second.spill_bytes) == ("plain", 8, 0)
+
+
+def test_a_functions_name_is_told_from_its_arguments() -> None:
+    assert ptxas.plain_name("_Z6matmul14CUtensorMap_stS_P6__half") == "matmul"
+    assert ptxas.plain_name("_ZN5inner4deepEPf14CUtensorMap_st") == "deep"
+    assert ptxas.plain_name("_ZL3addIfEvPT_") == "add"
+    assert ptxas.plain_name("plain") == "plain"
