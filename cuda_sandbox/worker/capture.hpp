@@ -91,14 +91,20 @@ inline bool persists(cudaGraphNode_t node) {
                                     window.missProp == cudaAccessPropertyPersisting);
 }
 
-// A carve-out of the L2 keeps data past the flush, whoever asked for it.
-inline void check_carve_out() {
+// How much of the L2 is set aside for data that outlasts a flush; 0 on chips without such a part.
+inline size_t carve_out() {
     size_t carved = 0;
     if (cudaDeviceGetLimit(&carved, cudaLimitPersistingL2CacheSize) != cudaSuccess) {
-        cudaGetLastError();  // a chip without one
-        return;
+        cudaGetLastError();
+        return 0;
     }
-    if (carved) fail(LAUNCH_ERROR, "L2 persistence: launch set part of the L2 aside; not allowed");
+    return carved;
+}
+inline size_t usual_carve_out = 0;  // before there is a candidate: drivers have defaults of their own
+
+inline void check_carve_out() {
+    if (carve_out() != usual_carve_out)
+        fail(LAUNCH_ERROR, "L2 persistence: launch set part of the L2 aside; not allowed");
 }
 
 // Only kernels, memsets, device-to-device copies and empty nodes may be in a graph.

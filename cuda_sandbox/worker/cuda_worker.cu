@@ -107,6 +107,7 @@ int main(int argc, char** argv) {
     Clock clock = make_clock();
     Captured empty = capture_nothing(clock.stream);
     tensor_map_function();
+    usual_carve_out = carve_out();
     options.confinement.strict = false;
     driver_here = true;
     uint32_t layers = confine(options.confinement);
