@@ -114,7 +114,7 @@ def _ask_child(path: Path, deadline_s: float) -> dict[str, Any]:
 
 def _run_child(path: Path, answer: Path, errors: Path, deadline_s: float) -> int | None:
     """The child's exit code, or None if it had to be killed at the deadline."""
-    command = [sys.executable, "-m", "fitness.describe", str(path.resolve()), str(answer)]
+    command = [sys.executable, "-P", "-m", "fitness.describe", str(path.resolve()), str(answer)]
     with (
         errors.open("wb") as stderr,
         _group(

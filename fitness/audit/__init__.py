@@ -92,7 +92,7 @@ def _asked(jobs: Sequence[Job]) -> Iterator[Audit]:
 def _from_worker(jobs: Sequence[Job]) -> Iterator[Audit]:
     hidden = {} if any(job.device != "cpu" for job in jobs) else {"CUDA_VISIBLE_DEVICES": ""}
     with subprocess.Popen(
-        [sys.executable, "-m", "fitness.audit.worker", str(os.getpid())],
+        [sys.executable, "-P", "-m", "fitness.audit.worker", str(os.getpid())],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         env={**os.environ, "PYTHONPATH": import_path(), **hidden},
