@@ -86,6 +86,36 @@ def test_a_wrong_kernel_exits_with_1_and_absent_figures_are_null(tmp_path, task)
     assert found["roofline_share"] is None
 
 
+MODULE = """
+import torch
+from torch import nn
+
+class ModelNew(nn.Module):
+    def forward(self, x):
+        return torch.relu(x).mul_(2)
+"""
+
+
+def test_a_python_module_is_judged_like_any_kernel_and_what_ran_is_listed(tmp_path, task):
+    result = evaluate(task, kernel(tmp_path, MODULE, "kernel.py"), "--device", "cpu", "--json")
+
+    found = json.loads(result.stdout)
+    assert result.exit_code == 0, found
+    assert found.keys() >= KEYS
+    assert found["execution"]["mode"] == "calls"
+    assert found["execution"]["foreign"] == ["aten::relu", "aten::mul_.Tensor"]
+
+
+def test_a_module_that_lets_pytorch_compute_is_turned_away_on_demand(tmp_path, task):
+    module = kernel(tmp_path, MODULE, "kernel.py")
+
+    result = evaluate(task, module, "--device", "cpu", "--own-kernels")
+
+    assert result.exit_code == 1
+    assert result.stdout.startswith("rejected: own kernels are demanded")
+    assert "aten::relu (PyTorch's or a library's)" in result.stdout
+
+
 def test_a_person_reads_the_verdict_in_lines(tmp_path, task):
     result = evaluate(task, kernel(tmp_path, RIGHT))
 
@@ -115,6 +145,8 @@ def test_a_broken_task_is_a_rejected_kernel(tmp_path):
         ("kernel.cpp", ["--tolerance", "7"], "between 0 and 1"),
         ("kernel.cpp", ["--arch", "no such chip"], "architecture"),
         ("kernel.cpp", ["--device", "cpu:3"], "cpu"),
+        ("kernel.py", ["--device", "tpu"], "cuda or cpu"),
+        ("kernel.py", ["--arch", "sm_89"], "on the machine that it runs on"),
     ],
 )
 def test_a_wrong_call_exits_with_2_and_says_so_in_json(tmp_path, task, name, options, word):
