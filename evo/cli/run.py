@@ -52,6 +52,11 @@ NO_KERNEL, STOPPED = 1, 130
     type=click.Choice(["new", "recorded"]),
     help="Of a replay: judge anew, or take RUN's verdicts (no device needed).  [default: new]",
 )
+@click.option(
+    "--dry-run",
+    is_flag=True,
+    help="Print the plan, what it may cost and the first prompts; needs no key, spends nothing.",
+)
 def command(
     target: str | None,
     settings: tuple[str, ...],
@@ -61,6 +66,7 @@ def command(
     repeated: str | None,
     on_miss: str | None,
     verdicts: str | None,
+    dry_run: bool,
 ) -> None:
     """Evolve kernels as the YAML file CONFIG says, or continue RUN.
 
@@ -79,6 +85,9 @@ def command(
     try:
         replaying = _replaying(repeated, on_miss, verdicts) if repeated else None
         planned = _planned(target, settings, new, repeated)
+        if dry_run:
+            _rehearse(planned)
+            return
         if not planned.finished:
             _sit(planned, Manner(until_waiting, not no_device, replaying))
     except KeyboardInterrupt:
@@ -96,6 +105,21 @@ def _planned(
     if repeated is None:
         raise click.UsageError("name a CONFIG to begin with, or a RUN to continue")
     return plan_replay(repeated, settings)
+
+
+def _rehearse(planned: Plan) -> None:
+    from evo.cli._view import print_lines
+    from evo.rehearsal import rehearse
+    from evo.report.rehearsal import lines
+    from fitness.errors import TaskError
+    from fitness.task import describe
+    from operators.author import NoFamily
+
+    try:
+        found = rehearse(planned.config, describe(planned.config.task))
+    except (TaskError, NoFamily) as error:
+        raise click.ClickException(str(error)) from error
+    print_lines(lines(found, planned.config))
 
 
 def _replaying(repeated: str, on_miss: str | None, verdicts: str | None) -> Replaying:

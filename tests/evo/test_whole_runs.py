@@ -66,11 +66,13 @@ async def run(
     config: RunConfig,
     executor: Executor | None = None,
     recording: Recording | None = None,
+    arch: str = "",
+    facts: tuple[str, ...] = ("2 cores",),
 ) -> Outcome:
     """One sitting, with the configured authors."""
     recorder = Sitting(folder, config).recorder()
     info = recorder.info
-    brief = Brief(info.task, info.language, info.demand, info.header, ("2 cores",))
+    brief = Brief(info.task, info.language, info.demand, info.header, facts, arch)
     engine = Engine(
         config,
         brief,
