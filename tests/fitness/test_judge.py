@@ -7,6 +7,9 @@ import pytest
 from cuda_sandbox.compiler import Compiler
 from cuda_sandbox.kernel import Kernel
 from cuda_sandbox.report import Status
+from fitness.arena import Arena
+from fitness.baselines import Baselines
+from fitness.errors import TaskError
 from fitness.evaluation import Demand, Tier
 from fitness.judge import Judge
 
@@ -258,3 +261,19 @@ def test_an_evaluation_is_a_plain_record(judge):
     found = judged(judge, layer_norm())
 
     assert dataclasses.asdict(found)["status"] == "ok"
+
+
+def test_a_judge_that_does_not_come_to_be_leaves_no_memory_behind(judge, tmp_path, monkeypatch):
+    path = tmp_path / "norm.py"
+    path.write_text(TASK)
+
+    def fails(baselines):
+        raise TaskError("PyTorch itself fails")
+
+    closed = []
+    monkeypatch.setattr(Baselines, "eager", fails)
+    monkeypatch.setattr(Arena, "close", closed.append)
+    with pytest.raises(TaskError, match="PyTorch itself fails"):
+        Judge(path, Demand(), "cpu", compiler=judge.compiler)
+
+    assert len(closed) == 1
