@@ -15,7 +15,7 @@ from evo.rehearsal import Rehearsal, rehearse
 from evo.report.rehearsal import lines
 from evo.store import Store
 from operators.llm.estimate import at_most
-from tests.evo.fakes import FakeExecutor, configuration, description
+from tests.evo.fakes import HEADER, FakeExecutor, configuration, description
 from tests.evo.pen import write
 from tests.evo.test_whole_runs import model, run
 from tests.loopback import Loopback
@@ -69,8 +69,9 @@ def test_the_run_takes_the_steps_and_asks_the_prompts_that_were_announced(
     done = Counter(step.operator for step in steps)
     assert announced.steps["port"] == sum(call.prompt.purpose == "port" for call in calls)
     assert {**announced.steps, "port": 0} == {**done, "port": 0}
-    asked = {call.key: (call.prompt, call.model) for call in calls}
-    first = [(prompt, model.name) for prompt, model in announced.prompts]
+    asked = {call.key: (call.prompt.text, call.model) for call in calls}
+    header = description().signature.header("cpp").strip()  # the fake run has one of its own
+    first = [(one.text.replace(header, HEADER), to.name) for one, to in announced.prompts]
     assert first == [asked[f"0-0-0/port/port/{number}/llm/kernel"] for number in range(2)]
     counts = Counter(call.prompt.purpose for call in calls)
     expected = {one.purpose: one.count for one in announced.calls}
