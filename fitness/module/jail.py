@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import shutil
 import site
 import sys
 from dataclasses import dataclass
@@ -79,14 +80,16 @@ def rehearsal_tools(place: Place, built: Path, arch: str) -> Toolchain:
     jailed = not isolation.namespaces_missing()
     inside = Path(_BUILT) if jailed else built
     toolkit = toolchain.cuda_toolkit() if place.is_cuda else None
+    ninja = [Path(found)] if (found := shutil.which("ninja")) else []
     mounts = (
         *toolchain.system_mounts(),
         *_python_mounts(),
         *_our_mounts(jailed, whole=True),
-        *(toolchain.folder_mounts(toolkit) if toolkit else ()),
+        *map(Mount, ninja),
         *_device_mounts(place),
     )
-    folders = [Path(sys.executable).parent, *([toolkit / "bin"] if toolkit else [])]
+    folders = [Path(sys.executable).parent, *(path.parent for path in ninja)]
+    folders += [toolkit / "bin"] if toolkit else []
     path = ":".join([*map(str, folders), "/usr/bin", "/bin", "/usr/sbin", "/sbin"])
     environment = {
         **_environment(place, inside, jailed),
@@ -117,7 +120,9 @@ def _environment(place: Place, built: Path, jailed: bool) -> dict[str, str]:
     }
     if place.is_cuda:
         environment |= {
-            "LD_LIBRARY_PATH": search_path(driver.library_mounts()),
+            "LD_LIBRARY_PATH": os.pathsep.join(
+                [search_path(driver.library_mounts()), *map(str, _library_folders())]
+            ),
             "CUDA_VISIBLE_DEVICES": driver.device(driver.ordinal(place.device)).uuid,
             "CUDA_CACHE_DISABLE": "1",
             "TRITON_LIBCUDA_PATH": str(driver.library_path().parent),
@@ -186,4 +191,15 @@ def _relative(path: Path) -> Path:
 
 
 def _device_mounts(place: Place) -> tuple[Mount, ...]:
-    return device_mounts() if place.is_cuda else ()
+    """The driver and, for a PyTorch that brings no libraries of its own, the toolkit's."""
+    if not place.is_cuda:
+        return ()
+    toolkit = toolchain.cuda_toolkit()
+    folders = toolchain.folder_mounts(toolkit) if toolkit else ()
+    return (*device_mounts(), *folders, *map(Mount, _library_folders()))
+
+
+def _library_folders() -> list[Path]:
+    """Where this process itself was told to look for libraries."""
+    told = os.environ.get("LD_LIBRARY_PATH", "").split(os.pathsep)
+    return [Path(name) for name in told if name and Path(name).is_dir()]
