@@ -35,7 +35,7 @@ def cpu() -> Cpu:
 
 
 def _is_simd(flag: str) -> bool:
-    return re.match(r"sse|ssse|avx|fma$|f16c$|amx|asimd|neon|sve|sme", flag) is not None
+    return re.match(r"sse|ssse|avx|fma$|f16c$|amx|asimd|neon|sve|sme(?!p)", flag) is not None
 
 
 def _last_level_cache() -> int:

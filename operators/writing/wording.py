@@ -25,6 +25,12 @@ _REDUCES = re.compile(
     r"softmax|norm|attention|logsumexp|loss|^(?:sum|mean|prod|var|std|any|all|a?max|a?min|argmax|"
     r"argmin|median|cum\w+|nanmean|nansum|topk|sort|kl_div|cross_entropy)$"
 )
+_KINDS = {
+    "products": _PRODUCTS,
+    "convolves": re.compile(r"conv"),
+    "attends": re.compile(r"attention"),
+    "reduces": _REDUCES,
+}
 _BASELINES = {
     "eager": "PyTorch eager",
     "compile": "torch.compile",
@@ -33,11 +39,11 @@ _BASELINES = {
 
 
 def kinds(task: TaskDescription) -> dict[str, bool]:
-    """Whether the task has matrix products, and reductions; both where it could not be traced."""
+    """What the task has in it: products, convolutions, ...; all where it could not be traced."""
     names = [node.op.split(".")[1] for node in task.graph if node.op.startswith("aten.")]
     return {
-        "products": not names or any(_PRODUCTS.search(name) for name in names),
-        "reduces": not names or any(_REDUCES.search(name) for name in names),
+        kind: not names or any(pattern.search(name) for name in names)
+        for kind, pattern in _KINDS.items()
     }
 
 
@@ -55,26 +61,36 @@ def demand(asked: Demand, task: TaskDescription) -> str:
             f"{_LOOSE[asked.tolerance >= 1e-3]}"
         )
     assert asked.tier is not None
-    return f"{_TIERS[asked.tier]} {checked}" if not _is_half(task) else f"{_HALF_TASK} {checked}"
+    if _is_half(task):
+        return f"{_HALF_TASK} {checked}"
+    products = f" {_PRODUCTS_OF[asked.tier]}" if kinds(task)["products"] else ""
+    return f"{_TIERS[asked.tier]}{products} {checked}"
 
 
 _TIERS = {
     Tier.FP32: (
         "Tier fp32: the error (relative to the output's rms) may be at most 4 times that of "
-        "PyTorch's own float32, without TF32. Sums of half or TF32 products are too coarse; split "
-        "into two halves each (three products) they are fine. Sums over long rows need several "
-        "partial sums."
+        "PyTorch's own float32, without TF32. Sums over long rows need several partial sums."
     ),
     Tier.TF32: (
         "Tier tf32: the error may be at most 4 times that of PyTorch with operands rounded to "
-        "TF32's 10 mantissa bits and float32 sums. Half operands have the same 10 bits and may be "
-        "used where their range is kept by scaling; bfloat16 is too coarse."
+        "TF32's 10 mantissa bits and float32 sums."
     ),
     Tier.HALF: (
         "Tier half: the error may be at most 4 times that of PyTorch with operands rounded to "
-        "float16 and float32 sums. Half operands are fine where their range is kept; sums stay in "
-        "float32."
+        "float16 and float32 sums."
     ),
+}
+_PRODUCTS_OF = {
+    Tier.FP32: (
+        "Sums of half or TF32 products are too coarse; with operands split into two halves each "
+        "(three products) they are fine."
+    ),
+    Tier.TF32: (
+        "Half operands have the same 10 bits and may be used where their range is kept by "
+        "scaling; bfloat16 is too coarse."
+    ),
+    Tier.HALF: "Half operands are fine where their range is kept; sums stay in float32.",
 }
 _HALF_TASK = (
     "The error (relative to the output's rms) may be at most 4 times that of PyTorch's own result "
@@ -99,9 +115,9 @@ def rates(peak: Ceilings | None) -> list[str]:
     """What the device can do at most, a line for memory and one for arithmetic."""
     if peak is None:
         return []
-    units = [f"{peak.fp32 / 1e12:.3g} TFLOP/s fp32"]
+    units = [f"{peak.fp32 / 1e12:.0f} TFLOP/s fp32"]
     if peak.tf32 and peak.half:
-        units += [f"{peak.tf32 / 1e12:.3g} TF32", f"{peak.half / 1e12:.3g} half on tensor cores"]
+        units += [f"{peak.tf32 / 1e12:.0f} TF32", f"{peak.half / 1e12:.0f} half on tensor cores"]
     return [
         f"peak {peak.bytes_per_s / 1e12:.3g} TB/s from memory (85 to 92% can be reached)",
         f"peak {', '.join(units)} (70 to 85% can be reached)",
@@ -122,7 +138,8 @@ def floors(brief: Brief) -> list[str]:
 
 def _arithmetic(brief: Brief, flops: int, moved: int) -> str:
     if moved and flops < ENOUGH_FLOP_PER_BYTE * moved:
-        return f" ({flops / moved:.2g} for each byte): arithmetic is not what limits"
+        each = f"{flops / moved:.2g} for each byte, exp and the like counted as one"
+        return f" ({each}): it should be memory that limits"
     if brief.peak is None:
         return f" ({flops / moved:.3g} for each byte)" if moved else ""
     return ": " + ", ".join(f"{s * 1e3:.3g} ms {how}" for how, s in _units(brief, flops))

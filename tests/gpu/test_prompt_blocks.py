@@ -21,9 +21,8 @@ TASKS = HERE.parents[1] / "configs" / "tasks"
 
 def composed(name: str) -> str:
     """A kernel with the prompt's building blocks before it."""
-    told = knowledge(
-        "cuda", "sm_90a", {"products": True, "reduces": True, "in_flight": "", "simd": ""}
-    )
+    kinds = dict.fromkeys(("products", "convolves", "attends", "reduces"), True)
+    told = knowledge("cuda", "sm_90a", {**kinds, "in_flight": "", "simd": ""})
     blocks = "".join(re.findall(r"```cuda\n(.*?)```", told, re.DOTALL))
     return blocks + (HERE / "kernels" / f"{name}_hopper.cu").read_text(encoding="utf-8")
 

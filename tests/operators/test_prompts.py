@@ -126,7 +126,7 @@ def test_floors_are_told_for_the_units_that_the_demand_allows() -> None:
     memory, arithmetic = wording.floors(SOFTMAX)
     assert memory.startswith("2.15 GB")
     assert memory.endswith("0.437 ms at the peak")
-    assert "not what limits" in arithmetic
+    assert "memory that limits" in arithmetic
     strict, loose = wording.floors(CONV)[1], wording.floors(CONV_L40S)[1]
     assert "0.316 ms on the fp32 pipes" in strict
     assert "0.0593 ms as three half products" in strict
@@ -144,6 +144,8 @@ def test_what_is_told_fits_the_task() -> None:
     assert "setmaxnreg" not in told("kernel_h200_softmax")
     assert "m64n128k16" in told("kernel_h200_conv")
     assert "E[x^2]" not in told("kernel_h200_conv")
+    assert "space to depth" in told("kernel_h200_conv")
+    assert "space to depth" not in told("kernel_h200_softmax")
     assert "mma.sync" in told("kernel_l40s_conv")
     assert "_mm256_stream_ps" in told("port_cpu_softmax")
 
@@ -249,8 +251,14 @@ def test_every_building_block_is_used_there() -> None:
             assert name in uses or blocks.count(name) > 1, name
 
 
+ALL = {
+    **dict.fromkeys(("products", "convolves", "attends", "reduces"), True),
+    **dict.fromkeys(("in_flight", "simd"), ""),
+}
+
+
 def _told(arch: str) -> str:
-    return knowledge("cuda", arch, {"products": True, "reduces": True, "in_flight": "", "simd": ""})
+    return knowledge("cuda", arch, ALL)
 
 
 def test_a_verdict_without_figures_leaves_the_paragraph_out() -> None:
