@@ -33,9 +33,9 @@ def ideas(brief: Brief, parent: Specimen, tried: Sequence[Tried], count: int) ->
         _parent(brief, parent),
         render(
             "tried",
-            ancestry=[wording.idea(one) for one in parent.ancestry],
+            ancestry=_behind(parent, tried),
             here=[wording.attempt(one) for one in here],
-            elsewhere=[wording.attempt(one) for one in _telling(tried)],
+            elsewhere=[wording.attempt(one) for one in _telling(parent, tried)],
         ),
         _request(
             brief,
@@ -71,7 +71,7 @@ def kernel(brief: Brief, parent: Specimen, idea: Idea, branch: Branch) -> Prompt
         "kernel",
         idea=idea.text,
         category=str(idea.category),
-        ancestry=[wording.idea(one) for one in parent.ancestry],
+        ancestry=wording.ideas(parent.ancestry),
         branch=branch,
     )
     return _prompt(brief, "kernel", _parent(brief, parent), request)
@@ -84,8 +84,8 @@ def crossover(brief: Brief, parents: tuple[Specimen, Specimen], branch: Branch) 
         brief,
         "crossover",
         branch=branch,
-        mother=[wording.idea(one) for one in mother.ancestry],
-        father=[wording.idea(one) for one in father.ancestry],
+        mother=wording.ideas(mother.ancestry),
+        father=wording.ideas(father.ancestry),
     )
     parts = (_parent(brief, mother), _parent(brief, father, "The other kernel"), request)
     return _prompt(brief, "crossover", *parts)
@@ -108,9 +108,19 @@ def repair(brief: Brief, failed: Specimen) -> Prompt:
     return _prompt(brief, "repair", source, request)
 
 
-def _telling(tried: Sequence[Tried]) -> list[Tried]:
+def _behind(parent: Specimen, tried: Sequence[Tried]) -> list[str]:
+    """The ideas in a kernel, oldest first, with what each gained where that is known."""
+    known = {one.idea.text: one for one in tried if not one.here and one.gain is not None}
+    return [
+        wording.attempt(known[text]) if text in known else wording.idea(one)
+        for text, one in {one.text: one for one in parent.ancestry}.items()
+    ]
+
+
+def _telling(parent: Specimen, tried: Sequence[Tried]) -> list[Tried]:
     """Of what was tried elsewhere: the greatest gains, then the latest others."""
-    elsewhere = [one for one in tried if not one.here]
+    mine = {one.text for one in parent.ancestry}
+    elsewhere = [one for one in tried if not one.here and one.idea.text not in mine]
     ranked = sorted(elsewhere, key=lambda one: -(one.gain or 0.0))
     best = [one for one in ranked if one.gain and one.gain >= 1.02][: ELSEWHERE // 2]
     others = [one for one in elsewhere if one not in best]

@@ -236,6 +236,11 @@ def idea(one: Idea) -> str:
     return f"[{one.category}] {shortened(one.text, IDEA_CHARS)}"
 
 
+def ideas(several: Sequence[Idea]) -> list[str]:
+    """Ideas, each once."""
+    return [idea(one) for one in {one.text: one for one in several}.values()]
+
+
 def _outcome(tried: Tried) -> str:
     if tried.gain is None:
         if tried.outcome == Status.OK:

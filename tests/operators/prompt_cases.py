@@ -131,7 +131,7 @@ VERDICT = Evaluation(
         stalls=(Stall("long_scoreboard", 64.0), Stall("barrier", 21.0)),
     ),
 )
-PARENT = Specimen("0-2-5", Kernel(SOURCE, "cuda"), VERDICT, (PLAIN, LOADS))
+PARENT = Specimen("0-2-5", Kernel(SOURCE, "cuda"), VERDICT, (PLAIN, LOADS, LOADS))
 FATHER = Specimen(
     "1-2-0",
     Kernel(SOURCE.replace("256  //", "512  //"), "cuda", ("--maxrregcount=64",)),
@@ -145,6 +145,7 @@ TRIED = (
         "launch_error: launch returned 1 (invalid argument)",
         None,
     ),
+    Tried(LOADS, "ok", 1.62, here=False),
     Tried(CLUSTER, "ok", 1.37, here=False),
     Tried(Idea("Half of the columns in half", Category.PRECISION, "llm"), "hack", None, here=False),
     Tried(Idea("evict-first loads", Category.MEMORY, "catalogue"), "ok", 0.95, here=False),

@@ -76,6 +76,13 @@ def test_a_cheat_is_not_told_how_it_was_found_out() -> None:
     assert "Half of the columns in half -> failed: hack\n" in text
 
 
+def test_what_is_in_the_kernel_is_told_once_with_its_gain() -> None:
+    text = CASES["ideas_h200_softmax"].text
+    assert text.count("Vectorised loads") == 1
+    line = next(line for line in text.splitlines() if "Vectorised loads" in line)
+    assert line.endswith("-> gained, 1.62x")
+
+
 def test_neglected_categories_are_named() -> None:
     tried = [Tried(Idea("x", Category.MEMORY, "llm"), "ok", 1.0) for _ in range(3)]
     tried += [Tried(Idea("y", Category.CONTROL, "llm"), "ok", 1.0)]
