@@ -59,6 +59,7 @@ class Service:
 
     def _loaded(self) -> Stage:
         self._watch.begin()
+        self._watch.forbid_threads()
         module = load(self._orders.source)
         model = build(module, self._orders, self._device)
         made: Stage = getattr(self._room, _STAGES[self._device.type])(

@@ -3,8 +3,10 @@ clock and copies); this only makes the reason say what was done, as long as Pyth
 
 from __future__ import annotations
 
+import _thread
 import builtins
 import sys
+import threading
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -27,8 +29,9 @@ _NETWORK = (
     "socket.__new__ socket.connect socket.bind socket.sendto socket.getaddrinfo "
     "socket.gethostbyname urllib.Request http.client.connect ftplib.connect"
 )
-_THREADS = dict.fromkeys(
-    ("_thread.start_new_thread", "_thread.start_joinable_thread"), "starts a thread of its own"
+_STARTERS = (
+    *("start_new_thread", "start_new", "start_joinable_thread"),
+    *("_start_new_thread", "_start_joinable_thread"),
 )
 _SIGNALS = {"os.kill": "sends signals to processes"}
 _PRYING = {
@@ -44,7 +47,7 @@ _PRYING = {
         for name in ("sys.settrace", "sys.setprofile", "sys.monitoring.register_callback")
     },
 }
-_SAID = {**_THREADS, **_SIGNALS, **_PRYING}
+_SAID = {**_SIGNALS, **_PRYING}
 _HARMLESS = ("/proc/cpuinfo", "/proc/meminfo", "/proc/stat", "/proc/sys/", "/proc/self/cgroup")
 _BUILDERS = """
     ninja c++ g++ gcc cc clang clang++ nvcc ptxas ptxas-blackwell cuobjdump nvdisasm ld
@@ -77,7 +80,7 @@ class Watch:
         self.rules: dict[str, Callable[[str, tuple[Any, ...]], None]] = {
             **dict.fromkeys(_PROGRAMS.split(), self._program),
             **dict.fromkeys(_NETWORK.split(), self.network),
-            **dict.fromkeys((*_THREADS, *_SIGNALS), self._plainly),
+            **dict.fromkeys(_SIGNALS, self._plainly),
             **dict.fromkeys(_PRYING, self._prying),
             **dict.fromkeys(("open", "os.listdir", "os.scandir"), self._open),
             "ctypes.dlopen": self._library,
@@ -86,6 +89,13 @@ class Watch:
     def begin(self) -> None:
         """From now on everything is the candidate's doing."""
         sys.addaudithook(self._hook)
+
+    def forbid_threads(self) -> None:
+        """Whoever starts a thread by Python's means is told of. Where things are built, it may."""
+        for owner in (_thread, threading):  # not every Python audits the start of a thread
+            for name in _STARTERS:
+                if hasattr(owner, name):
+                    setattr(owner, name, self._thread)
 
     def _hook(self, event: str, args: tuple[Any, ...]) -> None:
         rule = self.rules.get(event)
@@ -103,6 +113,9 @@ class Watch:
             reason = f"builds something new at a call ({name}): what is built must be built at once"
             self._tell(Failure.NOT_BUILT, reason)
         self._tell(Failure.FORBIDDEN, f"starts a program: {name}")
+
+    def _thread(self, *_: Any, **__: Any) -> NoReturn:
+        self._tell(Failure.FORBIDDEN, "starts a thread of its own")
 
     def network(self, event: str, _: tuple[Any, ...]) -> None:
         """Nobody answers in here; whoever asks is told of."""
