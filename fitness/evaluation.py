@@ -9,6 +9,8 @@ from typing import Any
 from cuda_sandbox.report import Resources, Status
 from fitness.bottleneck import Bottleneck
 
+_NAMED = 5  # of the kernels that a reason is about
+
 
 class Tier(StrEnum):
     """Precision, told apart by measurement. Strictest first."""
@@ -49,7 +51,9 @@ class Demand:
         """Why a module that ran so is turned away; empty if it is not."""
         if not self.own_kernels or execution is None or not execution.foreign:
             return ""
-        return f"own kernels are demanded; others compute for it: {', '.join(execution.foreign)}"
+        some, more = execution.foreign[:_NAMED], len(execution.foreign) - _NAMED
+        names = ", ".join(some) + (f" and {more} more" if more > 0 else "")
+        return f"own kernels are demanded; others compute for it: {names}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from fitness.module.runner.channel import Channel
 from fitness.module.runner.jail import Jail, address_space
+from fitness.module.runner.printing import replace_standard_streams
 
 
 @dataclass(frozen=True)
@@ -36,6 +37,7 @@ def main() -> None:
     jail = Jail(os.environ["KERNELEVO_JAIL"])
     driver = os.environ["KERNELEVO_DEVICE"] == "cuda"
     jail.prepare(options.control, options.cpus, driver=driver)
+    replace_standard_streams()
     channel = Channel(options.control, jail)
     from fitness.module.runner.service import Service  # torch: not before the jail's handlers
 
