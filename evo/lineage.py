@@ -43,7 +43,7 @@ def headline(individual: Individual) -> str:
     """What was done to make it, in a line: the idea, else the operator and its note."""
     birth = individual.birth
     if birth.idea:
-        return " ".join(birth.idea.text.split())
+        return f"{birth.idea.title} ({birth.note})" if birth.note else birth.idea.title
     return f"{birth.operator}: {birth.note}" if birth.note else birth.operator
 
 

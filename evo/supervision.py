@@ -31,7 +31,8 @@ class Waits(Exception):
     """
 
     def __init__(self, answers: int, jobs: int) -> None:
-        super().__init__(f"{answers} requests are open, {jobs} kernels wait for the device")
+        missing = {"answers": answers, "verdicts": jobs}
+        super().__init__(", ".join(f"{what}: {count}" for what, count in missing.items() if count))
         self.answers, self.jobs = answers, jobs
         self.exit_code = ANSWERS if answers else DEVICE
 

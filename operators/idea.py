@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import textwrap
 from dataclasses import dataclass
 from enum import StrEnum
+
+LONGEST_TITLE = 120  # characters
 
 
 class Category(StrEnum):
@@ -32,3 +35,12 @@ class Idea:
     def __post_init__(self) -> None:
         if not self.text.strip():
             raise ValueError("an idea needs a text")
+
+    @property
+    def title(self) -> str:
+        """The idea in a line: of a long text what stands before its first colon, or its start."""
+        whole = " ".join(self.text.split())
+        if len(whole) <= LONGEST_TITLE:
+            return whole
+        head, colon, _ = whole.partition(": ")
+        return textwrap.shorten(head if colon else whole, LONGEST_TITLE, placeholder=" ...")

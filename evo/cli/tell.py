@@ -26,16 +26,11 @@ def command(run: str, request: str, file: Path, name: str) -> None:
     Example: kernelevo tell softmax-h200 3f9a1c07d2 answer.md --by anna
     """
     from evo.requests.board import Board
-    from evo.runs import in_use, resolve
+    from evo.runs import resolve
 
-    folder = resolve(run)
-    with Board(folder) as board:
+    with Board(resolve(run)) as board:
         told = board.tell(request, _read(file), name)
         click.echo(f"took in the answer to {told.request}; {board.standing()}")
-    if not in_use(folder):
-        click.echo(
-            f"the run is not going on here: kernelevo run {folder.name} --until-waiting", err=True
-        )
 
 
 def _read(file: Path) -> str:

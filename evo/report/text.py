@@ -107,7 +107,7 @@ def _birth(view: RunView, one: Individual) -> Iterator[tuple[str, str]]:
     yield "operator", f"{birth.operator}, written by {_by(birth.author, birth.model)}"
     if birth.idea:
         thinker = _by(birth.idea.author, birth.idea.model)
-        yield "idea", f"{headline(one)} ({birth.idea.category}; by {thinker})"
+        yield "idea", f"{' '.join(birth.idea.text.split())} ({birth.idea.category}; by {thinker})"
     yield "note", birth.note
     yield "parents", ", ".join(_kin(view.by_id.get(name), name) for name in birth.parents)
     yield "children", ", ".join(_kin(child, child.id) for child in view.children(one))

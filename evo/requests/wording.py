@@ -15,8 +15,7 @@ def text(run: str, entry: Entry) -> str:
     prompt = request.prompt
     parts = [_head(run, entry), prompt.system, prompt.text]
     if prompt.schema is not None:
-        form = json.dumps(dict(prompt.schema), indent=1)
-        parts.append(f"The answer is JSON that follows this schema:\n\n{form}")
+        parts.append(f"--- schema of the answer: {json.dumps(dict(prompt.schema))}")
     parts += [
         f"--- told by {told.by or 'somebody'} at {told.at}\n\n{told.text}" for told in entry.told
     ]

@@ -94,7 +94,7 @@ def test_an_answer_is_taken_in_and_used(run: Asking) -> None:
     result = call("tell", "fake", request, "answer", "--by", "anna")
     assert result.exit_code == 0, result.output
     assert "took in the answer" in result.output
-    assert "kernelevo run fake --until-waiting" in result.output
+    assert "3 open, 0 of them taken" in result.output
     run.sit()
     with Store.open(RUN) as store:
         assert "int mine = 1;\n" in [one.kernel.source for one in store.individuals()]
