@@ -34,17 +34,22 @@ _BUSY = {
         "dram__throughput.avg.pct_of_peak_sustained_elapsed",
     ),
     "l2": ("lts__throughput.avg.pct_of_peak_sustained_elapsed",),
-    "shared": ("l1tex__data_pipe_lsu_wavefronts_mem_shared.avg.pct_of_peak_sustained_elapsed",),
-    "tensor": (
-        "sm__inst_executed_pipe_tensor.avg.pct_of_peak_sustained_elapsed",
-        "sm__pipe_tensor_cycles_active.avg.pct_of_peak_sustained_elapsed",
+    "shared": (
+        "l1tex__data_pipe_lsu_wavefronts_mem_shared.avg.pct_of_peak_sustained_elapsed",
+        "l1tex__data_pipe_lsu_wavefronts.avg.pct_of_peak_sustained_elapsed",
     ),
+    "tensor": ("sm__pipe_tensor_cycles_active.avg.pct_of_peak_sustained_elapsed",),
     "fma": ("sm__pipe_fma_cycles_active.avg.pct_of_peak_sustained_elapsed",),
     "sm": ("sm__throughput.avg.pct_of_peak_sustained_elapsed",),
 }
 _STALL = re.compile(r"smsp__average_warps_issue_stalled_(\w+)_per_issue_active\.ratio")
 _LIMIT = re.compile(r"launch__occupancy_limit_(\w+)")
-_LIMITS = {"registers": "registers", "shared_mem": "shared memory", "blocks": "blocks per SM"}
+_LIMITS = {
+    "registers": "registers",
+    "shared_mem": "shared memory",
+    "blocks": "blocks per SM",
+    "barriers": "barriers",
+}
 
 
 @functools.cache
@@ -160,5 +165,7 @@ def _limit(numbers: Mapping[str, float]) -> str:
         return ""
     blocks = {hit[1]: value for name, value in numbers.items() if (hit := _LIMIT.fullmatch(name))}
     least = min(blocks.values(), default=0.0)
-    names = [_LIMITS[name] for name, value in blocks.items() if value == least and name in _LIMITS]
-    return " and ".join(names)
+    names = [name for name, value in blocks.items() if value == least]
+    if "blocks" in names:
+        names = ["blocks"]  # the others read the same where they limit nothing
+    return " and ".join(_LIMITS[name] for name in names if name in _LIMITS)

@@ -13,7 +13,7 @@ UNITS = ("dram", "l2", "shared", "tensor", "fma")
 
 MEANING = {
     "barrier": "__syncthreads",
-    "branch_resolve": "branches",
+    "branch_resolving": "branches",
     "dispatch_stall": "dispatch",
     "drain": "stores at the end",
     "gmma": "wgmma in flight",
@@ -102,9 +102,14 @@ class Bottleneck:
 
 
 def bound_by(busy: Mapping[str, float]) -> str:
-    """The busiest of `UNITS` if it is busy enough, else ``latency``."""
-    busiest = max(UNITS, key=lambda unit: busy.get(unit, 0.0))
-    return busiest if busy.get(busiest, 0.0) >= BUSY else "latency"
+    """The busiest of `UNITS` if it is busy enough, else ``latency``.
+
+    What comes from DRAM passes through the L2 too, which then reads even busier: not its fault.
+    """
+    units = [unit for unit in UNITS if busy.get(unit, 0.0) >= BUSY]
+    if "dram" in units and "l2" in units:
+        units.remove("l2")
+    return max(units, key=lambda unit: busy[unit], default="latency")
 
 
 def _worded(stall: Stall) -> str:

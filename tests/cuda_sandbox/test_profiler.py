@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+from pathlib import Path
 
 import pytest
 
@@ -12,6 +13,7 @@ from cuda_sandbox.backend import find
 from cuda_sandbox.kernel import Kernel
 from cuda_sandbox.profiler import profile
 from cuda_sandbox.signature import Role, Signature, TensorSpec
+from fitness.bottleneck import bound_by
 
 SIGNATURE = Signature(
     "relu",
@@ -54,6 +56,26 @@ FIGURES = {
     "smsp__average_warps_issue_stalled_wait_per_issue_active.ratio": "2.0",
     "dram__bytes.sum": "n/a",
 }
+
+
+def test_a_report_as_nsight_compute_2025_wrote_it_on_an_h200_tells_what_each_kernel_is_bound_by():
+    said = (Path(__file__).parent / "ncu_h200.csv").read_text()
+
+    found = {launch.function: launch for launch in ncu.read(0, said).launches}
+
+    assert {name: bound_by(launch.busy) for name, launch in found.items()} == {
+        "stream_": "dram",
+        "fma_": "fma",
+        "shared_": "shared",
+        "tensor_": "tensor",
+        "latency_": "latency",
+    }
+    first = {name: next(iter(launch.stalls)) for name, launch in found.items()}
+    assert first["stream_"] == first["latency_"] == "long_scoreboard"
+    assert (first["shared_"], first["tensor_"]) == ("mio_throttle", "math_pipe_throttle")
+    assert found["shared_"].time_ms == pytest.approx(2.071808)
+    assert found["latency_"].occupancy == (1.56, 50.0)
+    assert found["latency_"].limit == "blocks per SM"
 
 
 def test_ncus_table_becomes_a_launch_with_units_stalls_and_occupancy():

@@ -272,7 +272,7 @@ def test_a_judge_that_does_not_come_to_be_leaves_no_memory_behind(judge, tmp_pat
 
     closed = []
     monkeypatch.setattr(Baselines, "eager", fails)
-    monkeypatch.setattr(Arena, "close", closed.append)
+    monkeypatch.setattr(Arena, "close", lambda arena: closed.append(arena))
     with pytest.raises(TaskError, match="PyTorch itself fails"):
         Judge(path, Demand(), "cpu", compiler=judge.compiler)
 

@@ -40,6 +40,7 @@ def test_the_report_in_full():
     ("busy", "bound"),
     [
         ({"dram": 80.0, "tensor": 30.0}, "dram"),
+        ({"dram": 62.0, "l2": 73.0}, "dram"),
         ({"dram": 20.0, "tensor": 75.0}, "tensor"),
         ({"shared": 88.0, "l2": 62.0}, "shared"),
         ({"dram": 40.0, "fma": 35.0, "sm": 90.0}, "latency"),
