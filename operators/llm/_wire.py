@@ -5,9 +5,11 @@ from __future__ import annotations
 import email.utils
 import json
 import re
+import socket
 import time
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NoReturn
+from urllib.request import getproxies
 
 from operators.llm import Cost, Kind, Model, Prompt, Reply, Trouble, Usage
 from operators.llm.estimate import at_most
@@ -16,6 +18,13 @@ if TYPE_CHECKING:
     import httpx2
 
 CONNECT_S = 15.0
+# a model that thinks for ten minutes sends nothing meanwhile, and a router on the way forgets the
+# connection: these keep it awake
+_ALIVE = (
+    (socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1),
+    (socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, 60),
+    (socket.IPPROTO_TCP, socket.TCP_KEEPINTVL, 30),
+)
 
 _KINDS = {401: Kind.KEY, 402: Kind.QUOTA, 403: Kind.KEY, 404: Kind.MODEL, 429: Kind.RATE}
 # tried again like server trouble: request too slow, conflict, too early
@@ -36,9 +45,15 @@ def client() -> httpx2.AsyncClient:
     async def bound(request: httpx2.Request) -> None:
         request.extensions["timeout"] = {"connect": CONNECT_S, "read": None, "write": None}
 
+    limits = httpx2.Limits(max_connections=None)
+    # a transport of our own would not go through a proxy that the environment names
+    alive = (
+        None if getproxies() else httpx2.AsyncHTTPTransport(limits=limits, socket_options=_ALIVE)
+    )
     return httpx2.AsyncClient(
         timeout=httpx2.Timeout(None, connect=CONNECT_S),
-        limits=httpx2.Limits(max_connections=None),
+        limits=limits,
+        transport=alive,
         event_hooks={"request": [bound]},
     )
 

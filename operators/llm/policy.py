@@ -1,12 +1,4 @@
-"""The one policy for trouble: what is done when a model does not answer as it should.
-
-    rate limited, quota used up,      the line is shut, says so, and lets one call at a time try,
-    server trouble, not reached       more and more rarely: a run outlives an outage
-    connection lost, unreadable,      asked again a few times; each attempt is booked anew, and
-    empty or cut answer               where its cost is unknown, at its upper estimate
-    no answer in time, declined,      given up: Refused, and the run goes on without it
-    rejected, budget
-    key not accepted, unknown model   the run stops: Unusable, with the remedy
+"""The line to a model: every call goes through it, by one policy for all trouble (``rules``).
 
 The vendors' own retries are off, so that nothing is asked, paid or waited for behind our back.
 """
@@ -18,7 +10,6 @@ import random
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
-from enum import StrEnum
 
 from operators.llm import (
     Booking,
@@ -32,56 +23,12 @@ from operators.llm import (
     Reply,
     Trouble,
     Unusable,
-    Usage,
 )
 from operators.llm.estimate import about, at_most
 from operators.llm.gate import LONGEST_S, Gate, Passage, backoff
 from operators.llm.pace import Admission, Pace
+from operators.llm.rules import RULES, Record, Then, Tried
 
-
-class Then(StrEnum):
-    """What is done about a trouble."""
-
-    WAIT = "waits"
-    AGAIN = "asks again"
-    GIVE_UP = "gives the answer up"
-    STOP = "stops"
-
-
-@dataclass(frozen=True, slots=True)
-class Rule:
-    """``again``: how often a call is repeated. ``strikes`` in a row mean that the server is out."""
-
-    then: Then
-    again: int = 0
-    strikes: int | None = None
-
-
-RULES = {
-    Kind.RATE: Rule(Then.WAIT, strikes=1),
-    Kind.QUOTA: Rule(Then.WAIT, strikes=1),
-    Kind.OUTAGE: Rule(Then.WAIT, strikes=1),
-    Kind.UNREACHABLE: Rule(Then.WAIT, strikes=1),
-    Kind.LOST: Rule(Then.AGAIN, again=2, strikes=3),
-    Kind.GARBLED: Rule(Then.AGAIN, again=2, strikes=3),
-    Kind.EMPTY: Rule(Then.AGAIN, again=1),
-    Kind.TRUNCATED: Rule(Then.AGAIN, again=1),
-    Kind.TIMEOUT: Rule(Then.GIVE_UP, strikes=3),
-    Kind.DECLINED: Rule(Then.GIVE_UP),
-    Kind.REJECTED: Rule(Then.GIVE_UP),
-    Kind.BUDGET: Rule(Then.GIVE_UP),
-    Kind.OFF_TOPIC: Rule(Then.GIVE_UP),  # the reader's finding; counted here, never raised
-    Kind.KEY: Rule(Then.STOP),
-    Kind.MODEL: Rule(Then.STOP),
-}
-
-# how often a call may meet server trouble while others are answered: some servers have an error of
-# their own for a prompt that is too long
-_HOPELESS = 5
-# how often a key or a name is tried again that was good before: servers in trouble deny both
-_BELIEF = 5
-# requests rejected one after the other before any was accepted: the options must be wrong
-_WRONG_OPTIONS = 3
 # seconds: the longest pause while only a person can mend it; for asking whether a model is there
 _LONG_PAUSE_S = 300.0
 _CHECK_S = 60.0
@@ -107,23 +54,6 @@ class Notice:
         return f"{self.model}: {self.kind}: {self.message}{wait}"
 
 
-class FreeBooks:
-    """Books without a limit and without a memory."""
-
-    async def book(self, prompt: Prompt, model: Model, estimate: Usage) -> Booking:  # noqa: ARG002
-        """Every attempt may be made."""
-        return self
-
-    def settled(self, usage: Usage) -> None:
-        """Nobody keeps count."""
-
-    def free(self) -> None:
-        """Nobody keeps count."""
-
-    def unknown(self) -> None:
-        """Nobody keeps count."""
-
-
 class Line:
     """The line to one model of a run: all calls to it go through here, as many at once as allowed.
 
@@ -144,8 +74,7 @@ class Line:
         self._rng = rng or random.Random()
         self._pace = Pace(model.limits)
         self._gate = Gate(self._rng)
-        self._answers = 0
-        self._rejections = 0
+        self._record = Record()
 
     async def check(self) -> None:
         """Ask whether key and model are accepted; waits out an outage. Costs nothing.
@@ -208,7 +137,7 @@ class Line:
                     raise Refused(trouble) from None
             else:
                 admission.used(reply.usage.tokens)
-                self._answers += 1
+                self._record.answers += 1
                 self._answered(passage)
                 return reply
         if then is Then.AGAIN:  # where it waits, the gate does
@@ -254,7 +183,7 @@ class Line:
     def _react(self, trouble: Trouble, tried: Tried, passage: Passage) -> Then:
         """Decide, shut or open the gate, tell. Raises Unusable."""
         rule = RULES[trouble.kind]
-        then = self._decide(trouble.kind, rule, tried)
+        then = self._record.decide(trouble.kind, tried)
         wait_s = None
         if rule.strikes or then is Then.WAIT:
             longest_s = _LONG_PAUSE_S if trouble.kind is Kind.QUOTA else LONGEST_S
@@ -265,20 +194,6 @@ class Line:
         if then is Then.STOP:
             raise Unusable(f"{self.model.name}: {trouble.message}")
         return then
-
-    def _decide(self, kind: Kind, rule: Rule, tried: Tried) -> Then:
-        tried.kinds[kind] += 1
-        if rule.then is Then.AGAIN:
-            tried.again += 1
-            return Then.AGAIN if tried.again <= rule.again else Then.GIVE_UP
-        if kind is Kind.OUTAGE and tried.alone(self._answers) >= _HOPELESS:
-            return Then.GIVE_UP
-        if rule.then is Then.STOP and self._answers and tried.kinds[kind] <= _BELIEF:
-            return Then.WAIT
-        if kind is Kind.REJECTED and not self._answers:
-            self._rejections += 1
-            return Then.STOP if self._rejections >= _WRONG_OPTIONS else Then.GIVE_UP
-        return rule.then
 
     def _answered(self, passage: Passage) -> None:
         if passage.answered():
@@ -296,25 +211,6 @@ class _Call:
     prompt: Prompt
     model: Model
     books: Books
-
-
-class Tried:
-    """What one call has met so far."""
-
-    def __init__(self) -> None:
-        self.kinds: Counter[Kind] = Counter()
-        self.again = 0
-        self._alone = 0
-        self._answers: int | None = None
-
-    def alone(self, answers: int) -> int:
-        """How often it failed although others were answered since it last did.
-
-        ``answers`` is how many there have been on this line.
-        """
-        self._alone += self._answers is not None and answers > self._answers
-        self._answers = answers
-        return self._alone
 
 
 def _settle(booking: Booking, trouble: Trouble) -> None:

@@ -119,6 +119,7 @@ KNOWN: dict[str, Fault] = {
     "off topic": _odd(text="What a lovely question! Shall we talk about the weather?"),
 }
 FATAL: dict[str, Fault] = {
+    "moved": _status(301, "", "", Location="https://elsewhere.example/v1"),
     "bad request": _status(400, "Unsupported parameter: 'temperature'", "unsupported_parameter"),
     "wrong key": _status(401, "Incorrect API key provided", "invalid_api_key"),
     "unknown model": _status(404, "The model does not exist", "model_not_found"),

@@ -26,7 +26,8 @@ from operators.llm import (
 )
 from operators.llm.estimate import about, at_most
 from operators.llm.gate import LONGEST_S
-from operators.llm.policy import RULES, FreeBooks, Line, Notice, Then
+from operators.llm.policy import Line, Notice
+from operators.llm.rules import RULES, Then
 from tests.loopback.clock import TravellingLoop, now, travel
 
 PRICE = Price(input=2.0, cached=0.5, output=8.0, reasoning=8.0)
@@ -537,11 +538,3 @@ class TestEstimate:
         dear = replace(MODEL, price=Price(1.0, 3.0, 10.0, 20.0))
         estimate = at_most(PROMPT, dear)
         assert estimate.dollars == pytest.approx((3 * estimate.input + 20 * 1000) / 1e6)
-
-
-def test_free_books_let_everything_pass() -> None:
-    async def main() -> None:
-        scene = Scene(trouble(Kind.OUTAGE), trouble(Kind.LOST, Cost.UNKNOWN))
-        assert await scene.line.complete(PROMPT, FreeBooks()) == FINE
-
-    travel(main())

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import random
+import socket
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from pathlib import Path
@@ -14,6 +15,7 @@ import pytest
 
 from operators.llm import Cost, Kind, Limits, Model, Price, Prompt, Provider, Reply, Trouble, Usage
 from operators.llm import table as models
+from operators.llm._wire import client
 from operators.llm.estimate import at_most
 from operators.llm.policy import Line
 from tests.loopback import Asked, Loopback, Said
@@ -397,3 +399,24 @@ def test_a_server_in_a_thread_serves_an_ordinary_loop() -> None:
         assert [reply.text for reply in asyncio.run(main())] == ["fine"] * 4
     assert len(server.log) == 4
     assert server.busiest > 1
+
+
+def test_a_connection_over_which_nothing_comes_for_minutes_is_kept_awake() -> None:
+    async def main() -> None:
+        async with Loopback() as server, client() as connections:
+            answer = await connections.get(f"{server.openai_url}/models")
+            link = answer.extensions["network_stream"].get_extra_info("socket")
+            assert link.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE) == 1
+            assert link.getsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE) <= 60
+
+    travel(main())
+
+
+def test_a_redirect_is_not_followed_with_the_key() -> None:
+    async def scene(server: Loopback, provider: Provider, model: Model) -> None:
+        trouble = await trouble_of(provider.complete(PROMPT, model))
+        assert trouble.kind is Kind.REJECTED
+        assert "set base_url to https://elsewhere.example/v1" in trouble.message
+
+    for api in APIS:
+        with_server(api, scene, plan=failing("moved"))
