@@ -202,3 +202,25 @@ def test_a_fault_of_ours_is_not_blamed_on_the_call(task, tmp_path, monkeypatch):
     assert result.exit_code == 70
     assert result.stdout == ""
     assert "our own mistake" in result.stderr
+
+
+@pytest.mark.parametrize(("word", "modes"), [("compile", ["compile"]), ("eager", [])])
+def test_a_baseline_that_is_asked_for_is_measured_beside_eager(
+    task, tmp_path, monkeypatch, word, modes
+):
+    from fitness.evaluation import Interval
+
+    asked = []
+
+    def quick(request, *_):
+        asked.append(request.mode)
+        return Interval(1.0, 1.0, 1.0)
+
+    monkeypatch.setenv("KERNELEVO_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setattr("fitness.baselines.measure", quick)
+    found = evaluate(task, kernel(tmp_path, RIGHT), "--baseline", word, "--json")
+
+    assert asked == modes
+    speedup = json.loads(found.stdout)["speedup"]
+    assert (speedup["compile"] is not None) == bool(modes)
+    assert speedup["eager"] > 0
