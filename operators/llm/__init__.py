@@ -154,7 +154,6 @@ class Kind(StrEnum):
     KEY = "key not accepted"
     MODEL = "unknown model"
     BUDGET = "budget does not allow it"
-    OFF_TOPIC = "answer beside the question"
 
 
 class Cost(StrEnum):

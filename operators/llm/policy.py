@@ -103,10 +103,6 @@ class Line:
                 pass
         return reply
 
-    def off_topic(self, message: str = "") -> None:
-        """A reader found a reply beside the question: counted and told like any other trouble."""
-        self._tell(Trouble(Kind.OFF_TOPIC, message), Then.GIVE_UP)
-
     async def aclose(self) -> None:
         """Close the connections."""
         await self._provider.aclose()

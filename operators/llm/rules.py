@@ -49,7 +49,6 @@ RULES = {
     Kind.DECLINED: Rule(Then.GIVE_UP),
     Kind.REJECTED: Rule(Then.GIVE_UP),
     Kind.BUDGET: Rule(Then.GIVE_UP),
-    Kind.OFF_TOPIC: Rule(Then.GIVE_UP),  # the reader's finding; counted here, never raised
     Kind.KEY: Rule(Then.STOP),
     Kind.MODEL: Rule(Then.STOP),
 }

@@ -488,13 +488,6 @@ def test_a_call_larger_than_the_rate_waits_for_an_idle_minute_and_goes() -> None
     travel(main())
 
 
-def test_what_a_reader_finds_off_topic_is_counted() -> None:
-    scene = Scene()
-    scene.line.off_topic("spoke of the weather")
-    assert scene.line.troubles == {Kind.OFF_TOPIC: 1}
-    assert "spoke of the weather" in str(scene.said[0])
-
-
 class TestCheck:
     def test_it_waits_out_an_outage(self) -> None:
         async def main() -> None:
