@@ -55,6 +55,22 @@ def suspicion(calls: Sequence[Reading], empty: Sequence[Reading]) -> str:
     )
 
 
+def disagreement(alone: Sequence[Reading], row: Sequence[Reading]) -> str:
+    """Why times told of single calls cannot be, beside those of many in a row; empty if they can.
+
+    The judge's clock is held against the latter, since it is exact enough for those only.
+    """
+    if not row:
+        return ""
+    told, again = (statistics.median(call.worker_ms for call in calls) for calls in (alone, row))
+    if told + again * _SHARE + _JITTER_MS / row[0].calls >= again:
+        return ""
+    return (
+        f"clocks: its process tells {told:.4g} ms of a call alone, "
+        f"{again:.4g} ms of one among {row[0].calls} in a row"
+    )
+
+
 def understated_ms(calls: Sequence[Reading], empty: Sequence[Reading]) -> float:
     """What must be added to the worker's times for them to cover the CPU time it has used.
 

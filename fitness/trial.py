@@ -8,7 +8,6 @@ import os
 import random
 import statistics
 import time
-from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from typing import TypeVar
 
@@ -17,7 +16,7 @@ from torch import Tensor
 from cuda_sandbox.report import CandidateFailure, Status
 from cuda_sandbox.sandbox import Worker
 from fitness.arena import Arena, same_bytes
-from fitness.clocks import Reading, suspicion, understated_ms
+from fitness.clocks import Reading, disagreement, suspicion, understated_ms
 from fitness.contents import TimedContent
 from fitness.hardware import cache_bytes
 from fitness.pulse import Pulse
@@ -58,12 +57,11 @@ class Trial:
         self._rng = rng
         self._pulse = pulse
         self._readings: list[Reading] = []
-        self._waiting: deque[float] = deque()
         self._ballast: ctypes.Array[ctypes.c_char] | None = None
 
     def outputs(self, leaves: Mapping[str, Tensor]) -> tuple[Tensor, ...]:
         """What the kernel makes of ``leaves``, in one untimed call."""
-        _, _, glimpses = self._read(self._worker.run, [leaves], flush=False)
+        _, glimpses = self._read(self._worker.run, [leaves], flush=False)
         with self._worker.frozen():
             self._arena.inspect(leaves, glimpses[0])
             outputs = self._arena.outputs()
@@ -88,18 +86,16 @@ class Trial:
     def timed(self, contents: Sequence[TimedContent]) -> float:
         """The time (ms, worker's clock) of one call on arguments made of one of ``contents``.
 
-        Nobody has seen those arguments before. The outputs are checked. Calls are made in batches,
-        one on each set of the arena's buffers, and handed out one by one.
+        Nobody has seen those arguments before. The outputs are checked.
         """
-        if not self._waiting:
-            self._waiting.extend(self._batch(contents))
-        return self._waiting.popleft()
+        reading = self._batch(contents, 1)
+        self._readings.append(reading)
+        return reading.worker_ms
 
     def sample(self, contents: Sequence[TimedContent], effort: Effort) -> list[float]:
         """Times (ms) of calls on ``contents``, after three to warm up; both clocks compared."""
         for _ in range(3):
             self.timed(contents)
-        self._waiting.clear()
         self._readings.clear()
         times = sample(lambda: self.timed(contents), effort)
         missing = self.compare_clocks(contents)
@@ -113,28 +109,37 @@ class Trial:
         complaint = ""
         for _ in range(_ROUNDS):
             while len(self._readings) < _LEAST_READINGS:
-                self._batch(contents)
+                self.timed(contents)
             empty = [self._empty(contents) for _ in range(_LEAST_READINGS)]
-            complaint = suspicion(self._readings, empty)
+            row = self._in_a_row(contents)
+            complaint = suspicion(row or self._readings, empty)
+            complaint = complaint or disagreement(self._readings, row)
             if not complaint:
                 return understated_ms(self._readings, empty)
             self._readings.clear()
         raise CandidateFailure(Status.HACK, complaint)
 
-    def _batch(self, contents: Sequence[TimedContent]) -> list[float]:
-        """Times of one call on each set of buffers, all of them checked."""
-        batch = [self._rng.choice(contents).fresh(self._rng) for _ in self._arena.sets]
-        reading, times, glimpses = self._read(
-            self._worker.run, [content.leaves for content in batch], flush=True
-        )
+    def _in_a_row(self, contents: Sequence[TimedContent]) -> list[Reading]:
+        """Calls on all sets of buffers between two looks at our clock; none if there is one set.
+
+        Their times are not reported: a kernel may know the arguments of the calls that follow.
+        """
+        count = len(self._arena)
+        rounds = _LEAST_READINGS if count > 1 else 0
+        return [self._batch(contents, count) for _ in range(rounds)]
+
+    def _batch(self, contents: Sequence[TimedContent], count: int) -> Reading:
+        """One call on each of ``count`` sets of buffers, all of them checked."""
+        batch = [self._rng.choice(contents).fresh(self._rng) for _ in range(count)]
+        leaves = [content.leaves for content in batch]
+        reading, glimpses = self._read(self._worker.run, leaves, flush=True)
         if self._pulse and self._rng.random() < _GLANCE and self._pulse.disturbed():
             reason = "the device was still at work after launch's work had ended"
             raise CandidateFailure(Status.HACK, reason)
         with self._worker.frozen():
             for at, (content, glimpse) in enumerate(zip(batch, glimpses, strict=True)):
                 self._check(at, content, glimpse)
-        self._readings.append(reading)
-        return times
+        return reading
 
     def _check(self, at: int, content: TimedContent, glimpse: tuple[Tensor, ...]) -> None:
         self._arena.inspect(content.leaves, glimpse, at)
@@ -151,7 +156,7 @@ class Trial:
 
     def _read(
         self, run: Callable[..., list[float]], batch: Sequence[Mapping[str, Tensor]], *, flush: bool
-    ) -> tuple[Reading, list[float], list[tuple[Tensor, ...]]]:
+    ) -> tuple[Reading, list[tuple[Tensor, ...]]]:
         """One call on each of ``batch`` by both clocks, on freshly written arguments.
 
         Also the outputs' glimpses, taken as soon as the last call has returned. The worker stands
@@ -173,7 +178,7 @@ class Trial:
         judge_ms = (time.perf_counter() - started) * 1e3
         with self._worker.frozen() if on_cpu else contextlib.nullcontext():
             glimpses = [self._arena.glimpse(at) for at in range(len(batch))]
-            return self._seen(times, judge_ms, before), times, glimpses
+            return self._seen(times, judge_ms, before), glimpses
 
     def _evict(self) -> None:
         if self._ballast is None:

@@ -1,7 +1,7 @@
 import os
 import time
 
-from fitness.clocks import Reading, suspicion, understated_ms
+from fitness.clocks import Reading, disagreement, suspicion, understated_ms
 from fitness.witness import usage
 
 QUIET = [Reading(0.0, 0.1 + 0.01 * i, 0.02) for i in range(7)]
@@ -35,6 +35,26 @@ def test_a_few_delayed_calls_raise_no_suspicion():
     few = [*calls(told=1.0, seen=1.1, busy=1.0)[:11], *calls(told=1.0, seen=30.0, busy=1.0)[:4]]
 
     assert suspicion(few, QUIET) == ""
+
+
+def in_a_row(told, seen):
+    return [Reading(told, seen + 0.0005 * i, calls=16) for i in range(7)]
+
+
+def test_many_calls_in_a_row_give_away_what_one_hides():
+    empty = in_a_row(told=0.0, seen=0.1)
+
+    assert suspicion(in_a_row(told=0.02, seen=0.121), empty) == ""
+    assert "tells 0.001 ms" in suspicion(in_a_row(told=0.001, seen=0.12), empty)
+
+
+def test_a_call_alone_cannot_be_much_faster_than_in_a_row():
+    alone = calls(told=0.004, seen=0.2, busy=0.0)
+
+    assert "0.004 ms of a call alone, 0.02 ms" in disagreement(alone, in_a_row(0.02, 0.12))
+    assert disagreement(alone, in_a_row(0.006, 0.11)) == ""
+    assert disagreement(calls(0.5, 0.6, 0.0), in_a_row(0.02, 0.12)) == ""
+    assert disagreement(alone, []) == ""
 
 
 def test_a_small_lie_is_made_good_from_the_cpu_time():
