@@ -25,7 +25,7 @@ class Comparison:
     where ``tier`` is not fp32. ``allowed`` is fp32's bound on ``error``. ``share`` is the largest
     ``|y-t| / max(rms(t), |t|)``: what a tolerance is held against, so that it means on heavy tails
     what ``allclose`` means by it, and still nothing passes that is zero. ``brain``: whether it is
-    within what bfloat16 operands would cost, three bits more than ``half``.
+    within what bfloat16 would cost, three bits more than ``half``.
     """
 
     content: str
@@ -84,7 +84,7 @@ def _complaint(demand: Demand, failed: list[Comparison], precision: Precision) -
         return f"error {worst.share:.3g} exceeds tolerance {demand.tolerance:g}: {element}"
     reached = f"it reaches {precision.tier}" if precision.tier else "it reaches no tier"
     if precision.tier is None and all(found.brain for found in failed if found.tier is None):
-        reached += " (as with bfloat16 operands)"
+        reached += " (about as precise as bfloat16)"
     allowed = f", {demand.tier} allows {worst.allowed:.3g}" if demand.tier is Tier.FP32 else ""
     prefix = "tier" if precision.tier else "wrong"
     return (
@@ -166,15 +166,16 @@ def _faulty(true: OutputTruth, content: str, fault: str) -> Comparison:
     )
 
 
-_BRAIN = 8.0
-"""float16 has 11 significant bits, bfloat16 has 8."""
+_BRAIN = 2.0**-8
+"""What bfloat16 rounds away of a value: it has 8 significant bits, where float16 has 11."""
 
 
 def _brain(true: OutputTruth) -> Errors:
-    """What bfloat16 operands may cost; never so much that zeros pass."""
+    """What bfloat16 operands and outputs may cost; never so much that zeros pass."""
     assert true.size is not None
     whole = Errors(true.size.largest, true.size.norm)
-    return true.bounds[Tier.HALF].times(_BRAIN).or_less(whole.times(0.5))
+    bound = true.bounds[Tier.HALF].times(8.0).or_more(whole.times(_BRAIN))
+    return bound.or_less(whole.times(0.5))
 
 
 def _relative(found: Errors, true: OutputTruth) -> tuple[float, float]:

@@ -16,9 +16,8 @@ arithmetic, so that tiers mean the same on every device:
 
 from __future__ import annotations
 
-import hashlib
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import torch
@@ -29,12 +28,12 @@ from fitness.evaluation import Tier
 from fitness.inputs import Inputs, rungs
 from fitness.loaded import LoadedTask
 from fitness.measure import Errors, Size, errors_of, size_of
+from fitness.operands import as_tiers, on_both_sides
 from fitness.rankings import Ranking, Recorder
 from fitness.reference import Leaves, exact
 
 _FACTOR = 4.0
 _CAP = 0.5
-_NUDGES = 2  # one may by chance move two neighbours of a softmax the same way
 _INFORMATIVE = 0.04
 _NOTHING = Errors(0.0, 0.0)
 
@@ -50,9 +49,9 @@ class OutputTruth:
     ``values``: float64 ``(*shape)`` for floats and (the picked values) for indices, else the
     output itself. ``bounds`` and ``reference`` (PyTorch's own error) are absolute. ``others``:
     for integers and bools, what the reference gives in its own types and on operands moved by two
-    units in their last place: an element may be any of these, as where a number is rounded that
-    lies halfway. ``informative``: whether relative errors mean something (not on ill-conditioned
-    inputs).
+    units in their last place, up, down or at random: an element may be any of these, as where a
+    number is rounded that lies halfway. ``informative``: whether relative errors mean something
+    (not on ill-conditioned inputs).
     """
 
     name: str
@@ -107,9 +106,13 @@ def find_truth(task: LoadedTask, leaves: Leaves, content: str) -> Truth:
             _Output(spec.name, output, true, recorder, narrow)
             for spec, output, true in zip(task.signature.outputs, own, wide or own, strict=True)
         ]
-        for tier, rounded in _as_tiers(leaves):
+        for tier, rounded in as_tiers(leaves):
             for truth, output in zip(truths, _run(task, rounded), strict=False):
                 truth.add(tier, output)
+        if any(truth.exact for truth in truths):
+            for moved in on_both_sides(leaves):
+                for truth, output in zip(truths, _run(task, moved), strict=False):
+                    truth.add_side(output)
     return Truth(content, tuple(truth.done() for truth in truths), wide is not None)
 
 
@@ -172,7 +175,7 @@ class _Output:
             self.reference = self._error(own)
             self.errors[Tier.FP32] = self.reference
         else:
-            self.add(Tier.FP32, own)
+            self.add_side(own)
 
     def _comparable(self, output: Tensor) -> Tensor:
         picked = self.ranking.picked(output) if self.ranking else output
@@ -185,12 +188,22 @@ class _Output:
     def add(self, tier: Tier, output: Tensor) -> None:
         """Take into account what the reference gives on operands as ``tier`` has them."""
         if self.size is None:
-            if tier is Tier.FP32 and not any(map(output.equal, (self.values, *self.others))):
-                self.others.append(output)
+            if tier is Tier.FP32:
+                self.add_side(output)
             return
         error = self._error(output.to(self.dtype))
         if error.finite:
             self.errors[tier] = self.errors.get(tier, _NOTHING).or_more(error)
+
+    @property
+    def exact(self) -> bool:
+        """Whether elements are equal to the truth or wrong."""
+        return self.size is None
+
+    def add_side(self, output: Tensor) -> None:
+        """Take into account that an element may lie on this side of a boundary too."""
+        if self.exact and not any(map(output.equal, (self.values, *self.others))):
+            self.others.append(output)
 
     def done(self) -> OutputTruth:
         """The finished record."""
@@ -252,64 +265,3 @@ def _precision(dtype: torch.dtype, narrow: bool) -> torch.finfo:
 def _smallest(precision: torch.finfo) -> float:
     """Below this a kernel may flush to zero: 16-bit types keep their subnormals."""
     return precision.tiny * precision.eps if precision.bits == 16 else precision.tiny
-
-
-def _as_tiers(leaves: Leaves) -> Iterator[tuple[Tier, dict[str, Tensor]]]:
-    """Operands as each tier has them; nothing where rounding changes nothing or overflows."""
-    has_wide = any(_is_wide(tensor) for tensor in leaves.values())
-    exact_leaves = leaves if has_wide else {name: _widened(leaf) for name, leaf in leaves.items()}
-    for salt in range(_NUDGES):
-        nudged = {name: _nudged(f"{name}/{salt}", leaf) for name, leaf in exact_leaves.items()}
-        yield Tier.FP32, nudged
-    if not has_wide:
-        return
-    yield Tier.TF32, {name: _rounded(tensor, to_tf32) for name, tensor in leaves.items()}
-    halves = {name: _rounded(tensor, to_half) for name, tensor in leaves.items()}
-    if all(_same_finiteness(leaves[name], half) for name, half in halves.items()):
-        yield Tier.HALF, halves
-
-
-def _is_wide(tensor: Tensor) -> bool:
-    return tensor.dtype in (torch.float32, torch.float64)
-
-
-def _widened(tensor: Tensor) -> Tensor:
-    return tensor.float() if tensor.is_floating_point() else tensor
-
-
-def _nudged(salt: str, tensor: Tensor) -> Tensor:
-    """Each value moved by up to two units in its last place, up or down; zeros stay."""
-    if not _is_wide(tensor):
-        return tensor
-    rng = torch.Generator(tensor.device)
-    rng.manual_seed(int.from_bytes(hashlib.sha256(salt.encode()).digest()[:7], "little"))
-    shift = torch.empty(tensor.shape, dtype=tensor.dtype, device=tensor.device)
-    eps = torch.finfo(tensor.dtype).eps
-    shift.uniform_(-2 * eps, 2 * eps, generator=rng).mul_(tensor)
-    nudged = shift.nan_to_num_(0.0, 0.0, 0.0).add_(tensor)
-    low, high = torch.aminmax(tensor)
-    # a probability above 1 is out of some operators' domain: on a GPU that ends the process
-    return nudged.clamp_(0, 1) if low >= 0 and high <= 1 else nudged
-
-
-def _rounded(tensor: Tensor, how: Callable[[Tensor], Tensor]) -> Tensor:
-    return how(tensor.float()).to(tensor.dtype) if _is_wide(tensor) else tensor
-
-
-def to_tf32(tensor: Tensor) -> Tensor:
-    """A float32 tensor rounded to 10 mantissa bits, to nearest, ties to even."""
-    bits = tensor.contiguous().view(torch.int32)
-    odd = (bits >> 13) & 1
-    rounded = ((bits + (0xFFF + odd)) & ~0x1FFF).view(torch.float32)
-    return torch.where(torch.isfinite(tensor), rounded, tensor)
-
-
-def to_half(tensor: Tensor) -> Tensor:
-    """A float32 tensor rounded to float16 (overflowing to infinity)."""
-    return tensor.half().float()
-
-
-def _same_finiteness(tensor: Tensor, rounded: Tensor) -> bool:
-    if not _is_wide(tensor):
-        return True
-    return bool((torch.isfinite(tensor) == torch.isfinite(rounded)).all())

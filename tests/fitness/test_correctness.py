@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import pytest
 import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from cuda_sandbox.report import Status
 from fitness.correctness import compare, quick, quick_check, verdict
 from fitness.evaluation import Demand, Tier
 from fitness.inputs import DISTRIBUTIONS, Inputs
-from fitness.truth import find_content, to_half, to_tf32
+from fitness.operands import to_half, to_tf32
+from fitness.rankings import Ranking
+from fitness.truth import find_content
 from tests.fitness.task_files import loaded, simple
 
 PUBLISHED = Demand(tier=None, tolerance=1e-2)
@@ -83,7 +87,10 @@ def test_brain_floats_are_of_no_tier(matmul):
     status, reason, precision = matmul.judge(lambda a, b: (a.bfloat16() @ b.bfloat16()).float())
     assert status is Status.INCORRECT
     assert precision.tier is None
-    assert reason.startswith("wrong: fp32 is demanded, it reaches no tier: error ")
+    assert reason.startswith(
+        "wrong: fp32 is demanded, it reaches no tier (about as precise as bfloat16): error "
+    )
+    assert "bfloat16" not in matmul.judge(lambda a, b: a @ b * 1.1)[1]
 
 
 def test_a_coarser_tier_is_incorrect_unless_demanded(matmul):
@@ -250,6 +257,93 @@ def test_indices_are_equal_up_to_ties(tmp_path):
     assert bench.judge(lambda x: (last_of_equals(x)[0] + 99, *last_of_equals(x)[1:]))[0] is (
         Status.INCORRECT
     )
+
+
+def test_other_kinds_of_index_are_held_to_the_values_they_pick_too(tmp_path):
+    body = simple(
+        "x: (x.kthvalue(5, dim=1)[1], x.median(dim=0)[1], torch.cummax(x, 1)[1], "
+        "torch.argmax(x, 1).to(torch.int32), "
+        "F.max_pool2d(x[None, None], 2, return_indices=True)[1])",
+        "torch.randint(0, 4, (16, 32)).float()",
+    )
+    bench = Bench(tmp_path, body)
+
+    def others_of_equals(x):
+        """Of equal values the last one, where PyTorch may take another."""
+        ranks = torch.arange(32).expand(16, 32)
+        fifth = x.kthvalue(5, dim=1, keepdim=True)[0]
+        middle = x.median(dim=0, keepdim=True)[0]
+        running = torch.cummax(x, 1)[0]
+        first = torch.stack([(x == running[:, [i]]).float().argmax(1) for i in range(32)], 1)
+        pairs = x.view(8, 2, 16, 2).permute(0, 2, 1, 3).reshape(8, 16, 4)
+        last = 3 - pairs.flip(-1).argmax(-1)
+        rows, columns = torch.meshgrid(torch.arange(8), torch.arange(16), indexing="ij")
+        return (
+            (ranks * (x == fifth)).amax(1),
+            (torch.arange(16)[:, None] * (x == middle)).amax(0),
+            first,
+            (ranks * (x == x.amax(1, keepdim=True))).amax(1).int(),
+            ((rows * 2 + last // 2) * 32 + columns * 2 + last % 2)[None, None],
+        )
+
+    assert bench.judge(others_of_equals)[0] is Status.OK
+    for position in range(5):
+
+        def wrong(x, position=position):
+            outputs = list(others_of_equals(x))
+            outputs[position] = torch.zeros_like(outputs[position])
+            return tuple(outputs)
+
+        assert bench.judge(wrong)[0] is Status.INCORRECT, position
+
+
+def test_indices_of_whole_numbers_are_never_nearly_right(tmp_path):
+    body = simple("x: torch.argmax(x, 1)", "torch.randint(10**8, 10**8 + 1000, (8, 64))")
+    bench = Bench(tmp_path, body)
+    assert bench.judge(lambda x: 63 - torch.argmax(x.flip(1), 1))[0] is Status.OK
+    assert bench.judge(lambda x: x.kthvalue(63, dim=1)[1], only="own")[0] is Status.INCORRECT
+
+
+@settings(deadline=None, max_examples=60)
+@given(st.lists(st.integers(0, 3), min_size=2, max_size=9), st.integers(-1, 9))
+def test_an_index_is_right_where_its_value_is_the_largest(values, index):
+    row = torch.tensor([values], dtype=torch.float64)
+    ranking = Ranking(row, 1, 1, row.argmax(1))
+    picked = ranking.picked(torch.tensor([index]))
+    if not 0 <= index < len(values):
+        assert picked is None
+    else:
+        assert (picked.item() == max(values)) == (values[index] == max(values))
+
+
+def test_a_number_halfway_between_two_may_be_rounded_to_either(tmp_path):
+    body = simple("x: torch.round(x * 0.7).to(torch.int32)", "torch.arange(0, 4000) / 1.4")
+    bench = Bench(tmp_path, body)
+
+    def by_parts(x):
+        return torch.round(x * 0.35 + x * 0.35).int()
+
+    def by_division(x):
+        return torch.round(x / (1 / 0.7)).int()
+
+    x = bench.contents[0][0]["x"]
+    right = torch.round(x.double() * 0.7).int()
+    assert not by_division(x).equal(right) or not by_parts(x).equal(right)
+    assert bench.judge(by_parts, only="own")[0] is Status.OK
+    assert bench.judge(by_division, only="own")[0] is Status.OK
+    assert bench.judge(lambda x: torch.floor(x * 0.7 + 0.51).int())[0] is Status.INCORRECT
+    assert bench.judge(lambda x: right + 1, only="own")[0] is Status.INCORRECT
+
+
+def test_where_the_reference_overflows_infinity_is_demanded_and_nothing_else_excused(tmp_path):
+    body = simple("x: torch.exp(x)", "torch.linspace(0, 100, 64)")
+    bench = Bench(tmp_path, body)
+    assert bench.judge(torch.exp)[0] is Status.OK
+    for fake in (
+        lambda x: torch.exp(x).clamp(max=3e38),
+        lambda x: torch.where(x > 88.8, torch.inf, 0.0),
+    ):
+        assert bench.judge(fake, Demand(tier=Tier.HALF), only="own")[0] is Status.INCORRECT
 
 
 def test_infinities_of_the_task_itself_must_match(tmp_path):

@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import pytest
 import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
-from fitness.inputs import DISTRIBUTIONS, Inputs, poison
+from cuda_sandbox.signature import Role, TensorSpec
+from fitness.domains import Domain, Kind
+from fitness.inputs import DISTRIBUTIONS, REINFORCEMENTS, Inputs, _leaf, _Order, poison
 from fitness.truth import find_content
 from tests.fitness.task_files import loaded, simple
 
@@ -68,9 +72,53 @@ def test_integers_stay_in_range_and_bools_are_drawn(tmp_path):
             init="self.emb = nn.Embedding(7, 4)",
         ),
     )
-    leaves = Inputs(task, 5).draw("large")
+    leaves = Inputs(task, 5).draw("normal")
     assert (int(leaves["i"].min()), int(leaves["i"].max())) == (2, 6)
     assert 0.1 < leaves["m"].float().mean() < 0.5
+
+
+def test_integers_and_bools_have_extremes_and_constant_rows_too(tmp_path):
+    body = simple(
+        "i, m: torch.where(m, i, -i)", "torch.randint(0, 100, (20, 50)), torch.rand(20, 50) < 0.5"
+    )
+    inputs = Inputs(loaded(tmp_path, body), 5)
+    drawn = {name: inputs.draw(name) for name in DISTRIBUTIONS}
+    assert drawn["tiny"]["i"].max() < 30
+    assert drawn["large"]["i"].min() > 70
+    assert (drawn["rows"]["i"] == drawn["rows"]["i"][:, :1]).all()
+    assert drawn["tiny"]["m"].float().mean() < 0.2 < 0.8 < drawn["large"]["m"].float().mean()
+    again = inputs.draw("tiny", rung=1)  # milder: as the task has them
+    assert again["i"].max() > 90
+    assert 0.3 < again["m"].float().mean() < 0.7
+
+
+@settings(deadline=None, max_examples=40)
+@given(
+    st.integers(-5, 50),
+    st.integers(0, 40),
+    st.sampled_from([(7,), (3, 5), (2, 3, 4), ()]),
+    st.sampled_from([*DISTRIBUTIONS[1:], *REINFORCEMENTS[1:], ""]),
+)
+def test_integers_never_leave_their_range(low, width, shape, distribution):
+    spec = TensorSpec("i", "int64", shape, Role.INPUT)
+    domain = Domain(Kind.INTEGER, low=low, high=low + width)
+    rng = torch.Generator().manual_seed(1)
+    drawn = _leaf(_Order(spec, domain, torch.rand, rng, distribution), positive=False)
+    assert tuple(drawn.shape) == shape
+    assert low <= int(drawn.min()) <= int(drawn.max()) <= low + width
+
+
+def test_further_distributions_go_where_the_others_do_not(norm, tmp_path):
+    assert norm.draw("huge")["x"].abs().max() > 1e7
+    spread = norm.draw("spread")["x"].abs()
+    assert spread.max() / spread.min() > 1e5
+    redrawn = norm.draw("redrawn")
+    assert redrawn["x"].abs().max() < 6
+    assert redrawn["ln_weight"].std() > 0.2
+    labels = simple("x: x * 2", "torch.randint(0, 2, (200,)).float()")
+    inputs = Inputs(loaded(tmp_path, labels), 1)
+    assert set(inputs.draw("large")["x"].tolist()) == {0.0, 1.0}
+    assert len(set(inputs.draw("free")["x"].tolist())) > 100
 
 
 def test_orders_permutations_categories_and_structure_are_kept(tmp_path):

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from fitness.evaluation import Tier
 from fitness.inputs import Inputs
 from fitness.measure import errors_of, size_of, unravel, worst_element
-from fitness.truth import NotFinite, find_content, find_truth, to_half, to_tf32
+from fitness.operands import to_half, to_tf32
+from fitness.truth import NotFinite, find_content, find_truth
 from tests.fitness.task_files import described, loaded, simple
 
 
