@@ -28,9 +28,16 @@ def composed(name: str) -> str:
 
 
 @pytest.mark.gpu
-@pytest.mark.parametrize(("name", "task"), [("softmax", "softmax"), ("matmul", "matmul_fp16")])
+@pytest.mark.parametrize(
+    ("name", "task", "demand"),
+    [
+        ("softmax", "softmax", Demand()),
+        ("matmul", "matmul_fp16", Demand()),
+        ("conv_block", "conv_block", Demand(None, 1e-2)),
+    ],
+)
 def test_a_kernel_of_the_prompts_blocks_is_accepted_in_all_its_tunings(
-    name: str, task: str
+    name: str, task: str, demand: Demand
 ) -> None:
     if torch.cuda.get_device_capability() != (9, 0):
         pytest.skip("the blocks are for Hopper")
@@ -40,7 +47,7 @@ def test_a_kernel_of_the_prompts_blocks_is_accepted_in_all_its_tunings(
         for choice in tunable.choices:
             variants[f"{tunable.name}={choice}"] = kernel.tuned({tunable.name: choice})
     with Compiler() as compiler:
-        judge = Judge(TASKS / f"{task}.py", Demand(), "cuda:0", compiler=compiler)
+        judge = Judge(TASKS / f"{task}.py", demand, "cuda:0", compiler=compiler)
         try:
             failed = {}
             for words, variant in variants.items():
