@@ -32,12 +32,13 @@ from evo.executor import Job
 from evo.individual import Individual
 from evo.watch import Watch
 from fitness.evaluation import Evaluation
-from operators.author import Brief, Draft, Specimen, Tried
+from operators.author import Branch, Brief, Desk, Draft, Specimen, Tried
 from operators.idea import Category, Idea
 from tests.evo.fakes import IDEAS, FakeAuthor, FakeExecutor, Sitting, configuration, timed
 
 LINE = "    acc[{n}] = fmaf(x[row * X_D1 + lane + {n} * 32], scale, acc[{n}]);  // term {n}"
 BODY = "\n".join(LINE.format(n=n) for n in range(36))
+FIRST = Branch(0, 1)
 TUNABLES = "#define TILE 64  // tune: 8 16 32 64 128\n#define ROWS 1  // tune: 1 2 4\n"
 
 
@@ -48,28 +49,33 @@ class InstantAuthor(FakeAuthor):
         numbers = " ".join(f"constexpr int n{i} = {rng.randrange(10**9)};" for i in range(4))
         return Kernel(f"{TUNABLES}{numbers}\nvoid body() {{\n{BODY}\n}}\n", "cpp")
 
-    async def port(self, brief: Brief, count: int, rng: random.Random) -> list[Draft]:
-        idea = Idea("a plain kernel", Category.COMPUTE, self.name)
-        return [Draft(self._kernel(rng), idea) for _ in range(count)]
+    async def port(self, brief: Brief, branch: Branch, desk: Desk) -> Draft | None:
+        return self._written(Idea("a plain kernel", Category.COMPUTE, self.name), desk, branch)
 
     async def ideate(
-        self, brief: Brief, parent: Specimen, tried: Sequence[Tried], count: int, rng: random.Random
+        self, brief: Brief, parent: Specimen, tried: Sequence[Tried], count: int, desk: Desk
     ) -> list[Idea]:
+        rng = desk.rng
         texts = [f"{rng.choice(IDEAS)}, variant {rng.randrange(10**6)}" for _ in range(count)]
         return [Idea(text, rng.choice(list(Category)), self.name) for text in texts]
 
     async def implement(
-        self, brief: Brief, parent: Specimen, idea: Idea, branches: int, rng: random.Random
-    ) -> list[Draft]:
-        return [Draft(self._kernel(rng), idea) for _ in range(branches)]
+        self, brief: Brief, parent: Specimen, idea: Idea, branch: Branch, desk: Desk
+    ) -> Draft | None:
+        return self._written(idea, desk, branch)
 
     async def cross(
-        self, brief: Brief, parents: tuple[Specimen, Specimen], rng: random.Random
-    ) -> list[Draft]:
-        return [Draft(self._kernel(rng), Idea("join both", Category.COMPUTE, self.name))]
+        self, brief: Brief, parents: tuple[Specimen, Specimen], branch: Branch, desk: Desk
+    ) -> Draft | None:
+        return self._written(Idea("join both", Category.COMPUTE, self.name), desk, branch)
 
-    async def repair(self, brief: Brief, failed: Specimen, rng: random.Random) -> list[Draft]:
-        return [Draft(self._kernel(rng), failed.ancestry[-1])]
+    async def repair(self, brief: Brief, failed: Specimen, desk: Desk) -> Draft | None:
+        return self._written(failed.ancestry[-1], desk)
+
+    def _written(self, idea: Idea, desk: Desk, branch: Branch = FIRST) -> Draft:
+        for _ in range(branch.number):  # the branches of a question draw the same chances
+            desk.rng.random()
+        return Draft(self._kernel(desk.rng), idea)
 
 
 class InstantExecutor(FakeExecutor):

@@ -42,10 +42,10 @@ class Budget:
 
     def exhausted(self) -> str | None:
         """Which limit is reached, in words; None while there is something left."""
-        limits, used = self.limits, self.used()
+        limits, used = self.limits, self._spent
         reached = {
             "evaluations": (limits.evaluations, used.evaluations),
-            "hours": (limits.hours, used.seconds / 3600),
+            "hours": (limits.hours, self._clock() / 3600),
             "calls": (limits.calls, used.calls),
             "tokens": (limits.tokens, used.tokens),
             "dollars": (limits.dollars, used.dollars),
@@ -74,7 +74,8 @@ class Budget:
     def evaluated(self, committed: bool) -> None:
         """A granted evaluation has ended; ``committed`` if it brought a verdict."""
         self._under_way -= 1
-        self._spent = replace(self._spent, evaluations=self._spent.evaluations + int(committed))
+        if committed:
+            self._spent = replace(self._spent, evaluations=self._spent.evaluations + 1)
 
     async def reserve(self, estimate: Usage, model: str) -> bool:
         """Set ``estimate`` aside for a call, the most that it may cost; whether there is as much.

@@ -30,6 +30,7 @@ class Brood:
     generation: Generation
     members: dict[str, Individual]  # who may be a parent, by id
     seen: int  # up to where its authors may know of profiles
+    resumed: bool  # an earlier sitting began it
     group: asyncio.TaskGroup
     refusals: int  # of the budget, when the step began
     born: list[Individual] = field(default_factory=list)
@@ -133,8 +134,10 @@ class Island:
         """All steps at once; children in the order of their slots."""
         members = {parent.id: parent for parent in parents}
         seen = self._world.timeline.seen(generation, phase)
+        resumed = phase.seen <= self._world.recorder.opened_at
         async with asyncio.TaskGroup() as group:
-            brood = Brood(generation, members, seen, group, self._world.budget.refusals)
+            refusals = self._world.budget.refusals
+            brood = Brood(generation, members, seen, resumed, group, refusals)
             for step in phase.steps:
                 group.create_task(self._step(brood, step))
         return sorted(brood.born, key=lambda one: place(one.id))
@@ -231,8 +234,9 @@ class Island:
         )
         digest = child.kernel.digest(self._world.header)
         individual = Individual(identity, child.kernel, digest, birth)
-        if not self._world.recorder.has(identity):
-            self._world.recorder.add_individual(individual)
+        recorder = self._world.recorder
+        if not (brood.resumed and recorder.has(identity)):
+            recorder.add_individual(individual)
         await self._judge(individual)
         brood.born.append(individual)
         self._have_profiled(individual, brood.born)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sqlite3
 import zlib
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
@@ -22,6 +23,11 @@ from operators.idea import Idea
 
 class Recorder(Writer):
     """Records what happens in the search."""
+
+    def __init__(self, path: Path, connection: sqlite3.Connection) -> None:
+        super().__init__(path, connection)
+        self.opened_at = self.event  # what has a lower number was recorded by earlier sittings
+        self._born: dict[str, int] = {}  # numbers of the individuals of this sitting
 
     @classmethod
     def create(cls, path: Path, info: RunInfo) -> Self:
@@ -68,8 +74,11 @@ class Recorder(Writer):
             self.insert("individuals", (*row, idea, birth.note, birth.model, base))
             for index, parent in enumerate(birth.parents):
                 self.insert("parents", (seq, index, self._seq_of(individual.id, parent)))
+        self._born[individual.id] = seq
 
     def _seq_of(self, child: str, parent: str) -> int:
+        if parent in self._born:
+            return self._born[parent]
         row = self._db.execute("select seq from individuals where id = ?", (parent,)).fetchone()
         if row is None:
             raise ValueError(f"{child} names a parent {parent} that does not exist")
@@ -87,12 +96,10 @@ class Recorder(Writer):
 
     def add_answer(self, answer: Answer) -> None:
         """Record an author's answer, before it is used."""
+        contents, *sources = answer.parts
         with self.transaction():
-            request, reply = (
-                json.dumps([self.blob(part) for part in parts])
-                for parts in (answer.request, answer.reply)
-            )
-            row = (answer.key, self.next(), self.elapsed(), answer.author, request, reply)
+            blobs = json.dumps([self.blob(source) for source in sources])
+            row = (answer.key, self.next(), self.elapsed(), answer.author, contents, blobs)
             self.insert("answers", row)
 
     def add_proposals(self, proposals: Sequence[Proposal]) -> None:
@@ -113,9 +120,10 @@ class Recorder(Writer):
         return bool(self.rows(query, (digest,)))
 
     def answer(self, key: str) -> tuple[str, ...] | None:
-        """The reply recorded for an author's answer in its parts, if there is one."""
-        row = self._db.execute("select reply from answers where key = ?", (key,)).fetchone()
-        return None if row is None else self._parts(row[0])
+        """An author's answer in its parts, if it is on record."""
+        query = "select contents, sources from answers where key = ?"
+        row = self._db.execute(query, (key,)).fetchone()
+        return None if row is None else (row[0], *self._parts(row[1]))
 
     def start_generation(self, generation: Generation) -> None:
         """Record a generation's start; its migrants are taken out of the island's mailbox."""

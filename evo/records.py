@@ -105,14 +105,13 @@ class Migration:
 class Answer:
     """What an author answered to one of the search's questions: its ideas, or a draft.
 
-    ``key`` names its place in the run. ``request`` and ``reply`` come in parts, equal parts of all
-    answers, calls and kernels being stored once.
+    ``key`` names its place in the run. ``parts`` are a table of contents in JSON, and the sources,
+    which the store keeps once for all answers, calls and kernels.
     """
 
     key: str
     author: str
-    request: tuple[str, ...]
-    reply: tuple[str, ...]
+    parts: tuple[str, ...]
 
 
 class CallState(StrEnum):

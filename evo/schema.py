@@ -50,7 +50,7 @@ create table evaluations (
 );
 create table answers (
     key text primary key, seq integer not null, at real not null, author text not null,
-    request text not null, reply text not null
+    contents text not null, sources text not null
 ) without rowid;
 create table calls (
     key text primary key, seq integer not null, at real not null, author text not null,

@@ -195,8 +195,8 @@ class Store:
 
     def contents_of_answers(self) -> Iterator[tuple[str, dict[str, Any]]]:
         """The key of each author's answer, with its table of contents."""
-        for key, reply in self._db.execute("select key, reply from answers order by seq"):
-            yield key, json.loads(self._text(json.loads(reply)[0]))
+        for key, contents in self._db.execute("select key, contents from answers order by seq"):
+            yield key, json.loads(contents)
 
     def proposals(self) -> list[Proposal]:
         """Every idea that was had, carried out or not, in the order of recording."""

@@ -90,7 +90,6 @@ class Studio:
         """A plain first kernel. Raises NoFamily if no author serves the task."""
         return await self._draft(
             Question(order, f"{order.key}/port", branch),
-            {},
             lambda author, desk: author.port(self._brief, branch, desk),
         )
 
@@ -98,18 +97,13 @@ class Studio:
         """Ideas for the one parent."""
         (parent,), count = order.parents, order.counts.ideas
         tried = self._memory.tried(parent.id, order.horizon)
-        question = Question(order, f"{order.key}/ideate")
-        new = self._recorder.answer(question.place) is None
         reply = await self._reply(
-            question,
-            {"parent": parent.id, "count": count, "tried": len(tried)},
+            Question(order, f"{order.key}/ideate"),
             lambda author, desk: author.ideate(self._brief, parent, tried, count, desk),
             _ideas_to_parts,
+            propose=True,
         )
-        ideas = [_idea(data) for data in json.loads(reply[0])["ideas"][:count]] if reply else []
-        if new and ideas:
-            self._propose(question, ideas)
-        return ideas
+        return [_idea(data) for data in json.loads(reply[0])["ideas"][:count]] if reply else []
 
     def _propose(self, question: Question, ideas: Sequence[Idea]) -> None:
         """Put ideas on record, whatever becomes of them."""
@@ -126,7 +120,6 @@ class Studio:
         (parent,) = order.parents
         return await self._draft(
             Question(order, f"{order.key}/implement/{place}", branch),
-            {"parent": parent.id, "idea": idea.text},
             lambda author, desk: author.implement(self._brief, parent, idea, branch, desk),
             asked_first=idea.author,
         )
@@ -136,7 +129,6 @@ class Studio:
         mother, father = order.parents
         return await self._draft(
             Question(order, f"{order.key}/cross", branch),
-            {"parents": [mother.id, father.id]},
             lambda author, desk: author.cross(self._brief, (mother, father), branch, desk),
         )
 
@@ -145,14 +137,12 @@ class Studio:
         (failed,) = order.parents
         return await self._draft(
             Question(order, f"{order.key}/repair"),
-            {"failed": failed.id},
             lambda author, desk: author.repair(self._brief, failed, desk),
         )
 
     async def _draft(
         self,
         question: Question,
-        request: dict[str, Any],
         ask: Callable[[Author, Desk], Awaitable[Draft | None]],
         asked_first: str = "",
     ) -> Written | None:
@@ -160,16 +150,16 @@ class Studio:
             draft = await ask(author, desk)
             return [draft] if draft else []
 
-        reply = await self._reply(question, request, at_most_one, _drafts_to_parts, asked_first)
+        reply = await self._reply(question, at_most_one, _drafts_to_parts, asked_first)
         return next(iter(_drafts_from_parts(reply)), None) if reply else None
 
     async def _reply(
         self,
         question: Question,
-        request: dict[str, Any],
         ask: Ask,
         to_parts: Callable[[str, Sequence[Any]], tuple[str, ...]],
         asked_first: str = "",
+        propose: bool = False,
     ) -> tuple[str, ...] | None:
         recorded = self._recorder.answer(question.place)
         if recorded is not None:
@@ -181,7 +171,9 @@ class Studio:
             return None
         name, answer = found
         reply = to_parts(name, answer)
-        self._recorder.add_answer(Answer(question.place, name, (json.dumps(request),), reply))
+        self._recorder.add_answer(Answer(question.place, name, reply))
+        if propose:
+            self._propose(question, answer)
         return reply
 
     async def _first_answer(

@@ -149,7 +149,7 @@ def test_what_a_killed_run_left_under_way_is_written_off_at_its_estimate(
 
 
 def test_an_answer_reads_back_in_its_parts(recorder: Recorder) -> None:
-    recorder.add_answer(Answer("0-0-0/port", "me", ("{}",), ("[]", "int a;")))
+    recorder.add_answer(Answer("0-0-0/port", "me", ("[]", "int a;")))
     assert recorder.answer("0-0-0/port") == ("[]", "int a;")
     assert recorder.answer("0-0-9/port") is None
 
@@ -164,12 +164,12 @@ def test_ideas_are_kept_whether_carried_out_or_not(recorder: Recorder) -> None:
 def test_equal_texts_are_stored_once(recorder: Recorder) -> None:
     recorder.add_individual(individual("0-0-0", "int shared;"))
     recorder.add_individual(individual("1-0-0", "int shared;"))
-    recorder.add_answer(Answer("k", "me", ("prompt",), ("int shared;",)))
+    recorder.add_answer(Answer("k", "me", ("[]", "int shared;")))
     ledger = Ledger(recorder)
     ledger.open(asked("a"))
     ledger.open(asked("b"))
-    # the kernel, the request, the prompt's three parts and its schema
-    assert recorder.rows("select count(*) from blobs") == [(6,)]
+    # the kernel, the prompt's three parts and its schema
+    assert recorder.rows("select count(*) from blobs") == [(5,)]
 
 
 def test_migrants_wait_until_they_are_taken_in(recorder: Recorder) -> None:
