@@ -31,7 +31,7 @@ from cuda_sandbox.wording import STATUS
 from fitness.module.jail import Place, rehearsal_command, rehearsal_tools
 from fitness.module.runner.orders import KERNEL, REPORT
 
-BUILD_S = 300.0
+BUILD_S = 600.0
 """What a rehearsal may take: nvcc needs 50 to 100 s for torch's headers."""
 
 _BUILDS = re.compile(r"cpp_extension|triton|tilelang|cupy|torch\.compile|_inductor|nvrtc")
