@@ -63,7 +63,7 @@ def _unapplied(complaint: str, answer: str, parent: Kernel) -> Kernel:
 def idea_line(text: str) -> str:
     """What an answer says after ``Idea:`` before its code; empty if it does not."""
     match = _IDEA.search(clean(text).partition("```")[0])
-    return match["text"].strip() if match else ""
+    return match["text"].strip().rstrip(".") if match else ""
 
 
 def _unwrapped(text: str) -> str:

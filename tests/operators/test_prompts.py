@@ -162,7 +162,7 @@ def test_a_share_of_the_roofline_calls_for_ideas_of_its_kind() -> None:
         found = replace(PARENT.evaluation, roofline_share=share)
         return request.ideas(SOFTMAX, replace(PARENT, evaluation=found), (), 1).parts[-1]
 
-    assert "another structure" in asked(0.1)
+    assert "its structure is wrong" in asked(0.1)
     assert "not overlapped" in asked(0.6)
     assert "what is left" in asked(0.9)
     assert "of what the hardware allows:" not in asked(None)
