@@ -131,6 +131,11 @@ def _recorder(planned: Plan, machine: Machine, manner: Manner) -> Recorder:
         audit = require_sound(Path(planned.config.task), demand, device)
     except TaskError as error:
         raise Refused(str(error)) from error
+    if task.beside:
+        raise Refused(
+            f"{planned.config.task} imports {', '.join(task.beside)} from beside it; a run keeps "
+            "its task as one file that can be carried elsewhere: put that code into it"
+        )
     info = RunInfo(
         planned.folder.name,
         stored(planned.config),

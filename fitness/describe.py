@@ -15,7 +15,7 @@ import time
 import warnings
 from collections.abc import Mapping
 from contextlib import nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -74,6 +74,26 @@ _REALITIES = (
 
 def describe_here(path: Path) -> TaskDescription:
     """The task's description, made in this process. Raises TaskError."""
+    before = set(sys.modules)
+    described = _describe_here(path)
+    return replace(described, beside=_beside(path, set(sys.modules) - before))
+
+
+def _beside(path: Path, modules: set[str]) -> tuple[str, ...]:
+    """Files of ``modules`` that lie in the task's folder, by their names in it."""
+    folder, ours = path.resolve().parent, Path(__file__).resolve().parents[1]
+    kept = [Path(sys.prefix).resolve(), *(ours / name for name in ("fitness", "cuda_sandbox"))]
+    places = [getattr(sys.modules.get(name), "__file__", None) for name in modules]
+    files = {Path(place).resolve() for place in places if place} - {path.resolve()}
+    found = [
+        file.relative_to(folder)
+        for file in files
+        if file.is_relative_to(folder) and not any(map(file.is_relative_to, kept))
+    ]
+    return tuple(sorted(map(str, found)))
+
+
+def _describe_here(path: Path) -> TaskDescription:
     file = TaskFile.read(path)
     failures: list[TaskError] = []
     for reality in _REALITIES:

@@ -32,7 +32,8 @@ class TaskDescription:
 
     ``flops`` counts multiply and add apart; None where it could not be counted.
     ``remarks`` are things a user should know (buffers updated in train mode, ...).
-    ``graph`` is empty where the reference could not be traced; a remark says why.
+    ``graph`` is empty where the reference could not be traced; a remark says why. ``beside`` are
+    the files that the task imports from its own folder.
     """
 
     name: str
@@ -41,6 +42,7 @@ class TaskDescription:
     graph: tuple[Node, ...]
     flops: int | None = None
     remarks: tuple[str, ...] = ()
+    beside: tuple[str, ...] = ()
 
 
 def to_json(description: TaskDescription) -> dict[str, Any]:
@@ -57,6 +59,7 @@ def from_json(data: dict[str, Any]) -> TaskDescription:
         graph=tuple(_node(node) for node in data["graph"]),
         flops=data["flops"],
         remarks=tuple(data["remarks"]),
+        beside=tuple(data.get("beside", ())),
     )
 
 

@@ -48,7 +48,8 @@ def describe(path: str | Path, deadline_s: float = 60.0) -> TaskDescription:
     with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
         return from_json(json.loads(entry.read_text()))
     answer = _ask_child(path, deadline_s)
-    _keep(entry, answer)
+    if not answer["beside"]:  # what it imports may change while the file stays the same
+        _keep(entry, answer)
     return from_json(answer)
 
 

@@ -123,7 +123,8 @@ def _known(job: Job) -> Audit | None:
 
 def _keep(job: Job, audit: Audit) -> None:
     """Into the cache; one that cannot be written costs time, nothing else."""
-    if audit.outcome not in _KEPT or audit.reason:  # a reason may name the file's place
+    # a reason may name the file's place, and what a task imports may change while it stays the same
+    if audit.outcome not in _KEPT or audit.reason or audit.beside:
         return
     with contextlib.suppress(OSError):
         entry = _entry(job)

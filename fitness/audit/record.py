@@ -79,7 +79,7 @@ class Audit:
     ``distributions`` are those that verdicts rest on, ``left_out`` those on which the reference is
     not finite, ``further`` those that were added because lazy answers passed all others. ``sizes``
     are the constants that were made smaller for the audit. ``reason`` says what is broken, or why
-    there was no audit.
+    there was no audit. ``beside`` are files that the task imports from its own folder.
     """
 
     task: str
@@ -91,6 +91,7 @@ class Audit:
     further: tuple[str, ...] = ()
     sizes: tuple[str, ...] = ()
     device: str = ""
+    beside: tuple[str, ...] = ()
     seconds: float = 0.0
 
     @property
@@ -119,7 +120,7 @@ def to_json(audit: Audit) -> dict[str, Any]:
 
 def from_json(data: dict[str, Any]) -> Audit:
     """The audit that `to_json` wrote. Raises KeyError, TypeError or ValueError on anything else."""
-    lists = ("distributions", "left_out", "further", "sizes")
+    lists = ("distributions", "left_out", "further", "sizes", "beside")
     findings = tuple(Finding(Level(one["level"]), one["text"]) for one in data["findings"])
     return Audit(
         **{

@@ -55,9 +55,16 @@ def finish(job: Job, prepared: dict[str, Any]) -> dict[str, Any]:
     started = time.monotonic()
     path = Path(prepared["path"])
     sys.path.append(str(job.path.parent))  # for what a copy imports from beside the file
-    audit = Audit(str(job.path), Outcome.SOUND, sizes=tuple(prepared["sizes"]), device=job.device)
+    description = from_json(prepared["description"])
+    audit = Audit(
+        str(job.path),
+        Outcome.SOUND,
+        sizes=tuple(prepared["sizes"]),
+        device=job.device,
+        beside=description.beside,
+    )
     try:
-        task = LoadedTask.load(path, from_json(prepared["description"]), job.device, _SEED)
+        task = LoadedTask.load(path, description, job.device, _SEED)
         found = examine(task, job.demand, started + 0.6 * job.deadline_s)
     except TaskError as error:
         reason = str(error).replace(str(path), str(job.path))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evo.cli.audit import command
-from fitness.audit import Audit, Job, Outcome, audits, find_tasks, require_sound
+from fitness.audit import Audit, Job, Outcome, _keep, _known, audits, find_tasks, require_sound
 from fitness.audit.record import from_json
 from fitness.audit.scale import Limits, _candidates, smaller
 from fitness.audit.steps import finish, prepare
@@ -222,6 +223,29 @@ def test_a_run_does_not_begin_on_a_refused_task(tmp_path, monkeypatch):
     assert run.exit_code == 2
     assert "copy.py: the audit refuses this task: x passed through as out would pass" in run.stderr
     assert not Path("populations/copy").exists()
+
+
+def test_no_run_begins_on_a_task_that_imports_from_beside_it_and_no_audit_of_it_is_kept(
+    tmp_path, monkeypatch
+):
+    from evo.cli.main import main
+
+    monkeypatch.chdir(tmp_path)
+    Path("scale_of.py").write_text("SCALE = 2.0\n")
+    body = simple("x: torch.tanh(x) * scale_of.SCALE", "torch.randn(8, 8)")
+    path = write(tmp_path, "import scale_of\n" + body)
+    audit = audited(path, tmp_path)
+    assert (audit.outcome, audit.beside) == (Outcome.SOUND, ("scale_of.py",))
+    _keep(Job(path, Demand()), audit)
+    assert _known(Job(path, Demand())) is None
+
+    del sys.modules["scale_of"]
+    monkeypatch.setattr("fitness.task.describe", lambda name: describe_here(Path(name)))
+    monkeypatch.setattr("fitness.audit.require_sound", lambda *_: audit)
+    Path("run.yaml").write_text("task: task.py\ndevices: cpu\n")
+    run = CliRunner().invoke(main, ["run", "run.yaml"])
+    assert run.exit_code == 2
+    assert "task.py imports scale_of.py from beside it" in run.stderr
 
 
 def test_a_task_that_is_not_audited_may_be_run_all_the_same(tmp_path, monkeypatch):
