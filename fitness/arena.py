@@ -176,6 +176,7 @@ def _places(tensor: Tensor) -> Tensor:
 
 
 def same_bytes(left: Tensor, right: Tensor) -> bool:
+    """Whether two tensors of one size are equal to the bit, NaN included."""
     if left.numel() == 0:
         return True
     # The widest integer that divides the size: comparing bytes one by one takes eight times longer.
