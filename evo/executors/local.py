@@ -93,6 +93,7 @@ class LocalExecutor:
             device=self.hardware,
             seconds=Seconds(compile=report.seconds),
             resources=report.resources,
+            log=report.log,
         )
 
     def close(self) -> None:

@@ -37,7 +37,9 @@ class FakeCompiler:
         if "missing" in kernel.source:
             raise RuntimeError("there is no g++")
         if "error" in kernel.source:
-            report = CompileReport(Status.COMPILE_ERROR, "line 1: error", None, 0.25)
+            report = CompileReport(
+                Status.COMPILE_ERROR, "line 1: error", None, 0.25, log="line 1: error\n  x"
+            )
         else:
             report = CompileReport(Status.OK, "", "key", 0.25)
         future.set_result(report)
@@ -89,6 +91,7 @@ def test_what_does_not_compile_reaches_no_judge(make: Make) -> None:
     assert (found.status, found.reason) == (Status.COMPILE_ERROR, "line 1: error")
     assert found.device == "fake"
     assert found.seconds.compile == 0.25
+    assert found.log == "line 1: error\n  x"  # whoever mends it needs more than the first line
 
 
 def test_without_a_compiler_the_job_fails_with_the_remedy(make: Make) -> None:
