@@ -21,6 +21,7 @@ from cuda_sandbox.isolation import isolation_layers
 from cuda_sandbox.kernel import Kernel
 from cuda_sandbox.report import CandidateFailure, CompileReport, Status
 from cuda_sandbox.sanitizer import sanitize
+from fitness import languages
 from fitness.baselines import precision_flags, speedups
 from fitness.certificate import SCHEMA, Terms
 from fitness.contents import Bank
@@ -227,10 +228,10 @@ def command(judge: Judge, kernel: Kernel) -> str:
     asked = f"--tier {demand.tier}" if demand.tier else f"--tolerance {demand.tolerance:g}"
     task = judge.task.reference.file.path.name
     flags = [f"--flag={flag}" for flag in kernel.flags]
-    file = f"KERNEL{judge.backend.suffix}"
-    return " ".join(
-        ["kernelevo certify", task, file, f"--device {judge.device.type}", asked, *flags]
-    )
+    file = f"KERNEL{languages.find(kernel.language).suffix}"
+    own = ["--own-kernels"] if demand.own_kernels else []
+    device = f"--device {judge.device.type}"
+    return " ".join(["kernelevo certify", task, file, device, asked, *flags, *own])
 
 
 def environment(judge: Judge) -> dict[str, Any]:

@@ -47,6 +47,7 @@ class Candidate:
 @click.option("--tier", type=click.Choice(["fp32", "tf32", "half"]), help="Default: fp32.")
 @click.option("--tolerance", type=float, help="Instead of a tier: the largest max|y-t|/rms(t).")
 @click.option("--flag", "flags", multiple=True, help="A compiler flag for the kernel; repeatable.")
+@click.option("--own-kernels", is_flag=True, help="Turn a .py away that lets a library compute.")
 @click.option(
     "--parent",
     "parents",
@@ -72,6 +73,7 @@ def command(
     tier: str | None,
     tolerance: float | None,
     flags: tuple[str, ...],
+    own_kernels: bool,
     parents: tuple[Path, ...],
     seconds: float | None,
     earlier: Path | None,
@@ -89,7 +91,7 @@ def command(
 
     Example: kernelevo certify configs/tasks/softmax.py my_softmax.cu -o certificate.json
     """
-    asked = Asked(target, kernel, device, tier, tolerance, flags, parents, seconds)
+    asked = Asked(target, kernel, device, tier, tolerance, flags, own_kernels, parents, seconds)
     try:
         document = compared(asked, earlier, output)
     except (UserError, click.ClickException) as error:
@@ -116,6 +118,7 @@ class Asked:
     tier: str | None
     tolerance: float | None
     flags: tuple[str, ...]
+    own_kernels: bool
     parents: tuple[Path, ...]
     seconds: float | None
 
@@ -130,6 +133,7 @@ class Asked:
         }
         words += [str(word) for pair in named.items() if pair[1] is not None for word in pair]
         words += [f"--flag={flag}" for flag in self.flags]
+        words += ["--own-kernels"] if self.own_kernels else []
         return shlex.join([*words, *(f"--parent={path}" for path in self.parents)])
 
 
@@ -168,6 +172,7 @@ def from_files(task: Path, asked: Asked) -> Candidate:
         flags=asked.flags,
         arch=None,
         certify=True,
+        own_kernels=asked.own_kernels,
     )
     found, device = read_kernel(call)
     names = ["parent"] if len(asked.parents) == 1 else [path.name for path in asked.parents]
@@ -186,7 +191,9 @@ def from_run(run: str, asked: Asked) -> tuple[Candidate, float]:
     """
     from evo.config import restore
 
-    if asked.tier or asked.tolerance is not None or asked.flags or asked.parents:
+    if any(
+        (asked.tier, asked.tolerance is not None, asked.flags, asked.own_kernels, asked.parents)
+    ):
         raise click.UsageError("a run says itself what it demands: give --device at most")
     with opened(run) as (store, view):
         one = view.individual(asked.kernel or "winner")

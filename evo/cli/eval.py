@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 FIGURES = {  # always there, as nulls where they were not measured
     "precision": ("tier", "error", "reference_error"),
     "time_ms": ("median", "low", "high"),
-    "speedup": ("eager", "compile", "graph", "best"),
+    "speedup": ("eager", "compile", "graph", "best", "same", "fp32"),
 }
 ACCEPTED, NOT_ACCEPTED, WRONG_CALL = 0, 1, 2
 
@@ -41,6 +41,7 @@ class Call:
     arch: str | None
     certify: bool
     own_kernels: bool = False
+    baseline: str = "eager"
 
 
 @click.command()
@@ -57,6 +58,12 @@ class Call:
     is_flag=True,
     help="Turn a .py away that lets PyTorch or a library compute (.cu and .cpp cannot).",
 )
+@click.option(
+    "--baseline",
+    type=click.Choice(["eager", "compile", "best"]),
+    default="eager",
+    help="Measure these of PyTorch's times too, if they are not known yet; default eager.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def command(
     task: Path,
@@ -68,6 +75,7 @@ def command(
     arch: str | None,
     certify: bool,
     own_kernels: bool,
+    baseline: str,
     as_json: bool,
 ) -> None:
     """Judge KERNEL (.cu, .cpp, or .py with a ModelNew) against TASK: is it right, and how fast?
@@ -76,7 +84,7 @@ def command(
 
     Example: kernelevo eval configs/tasks/softmax.py my_softmax.cu --json
     """
-    call = Call(task, kernel, device, tier, tolerance, flags, arch, certify, own_kernels)
+    call = Call(task, kernel, device, tier, tolerance, flags, arch, certify, own_kernels, baseline)
     try:
         found = judged(call)
     except (UserError, click.ClickException) as error:
@@ -148,9 +156,8 @@ def read_demand(call: Call) -> Demand:
     if call.tier and call.tolerance is not None:
         raise click.UsageError("give --tier or --tolerance, not both")
     try:
-        if call.tolerance is not None:
-            return Demand(None, call.tolerance, own_kernels=call.own_kernels)
-        return Demand(Tier(call.tier or "fp32"), own_kernels=call.own_kernels)
+        tier = None if call.tolerance is not None else Tier(call.tier or "fp32")
+        return Demand(tier, call.tolerance, call.baseline, own_kernels=call.own_kernels)
     except ValueError as error:
         raise click.UsageError(str(error)) from error
 
@@ -169,7 +176,11 @@ def compiled_only(signature: Signature, kernel: Kernel, arch: str) -> Evaluation
         report = compiled(compiler, kernel, signature, arch)
     reason = report.reason or f"compiled for {arch}; not run"
     return Evaluation(
-        report.status, reason, seconds=Seconds(report.seconds), resources=report.resources
+        report.status,
+        reason,
+        seconds=Seconds(report.seconds),
+        resources=report.resources,
+        log=report.log,
     )
 
 
@@ -238,6 +249,8 @@ def as_text(found: Evaluation) -> str:
         lines += [f"speedup    {value:.3f}x over {name}" for name, value in found.speedup.items()]
     if found.roofline_share is not None:
         lines.append(f"roofline   {found.roofline_share:.1%} of {found.roofline_ceiling}")
+    if found.bottleneck:
+        lines += [f"profile    {line}" for line in found.bottleneck.lines()]
     if found.execution:
         lines += execution_lines(found.execution)
     if found.certificate:

@@ -197,7 +197,7 @@ def test_a_fault_of_ours_is_not_blamed_on_the_call(task, tmp_path, monkeypatch):
             pass
 
     monkeypatch.setattr("fitness.judge.Judge", Broken)
-    monkeypatch.setattr("evo.cli.eval.compiled", lambda *_: None)
+    monkeypatch.setattr("evo.cli.eval.ready", lambda *_: None)
     result = evaluate(task, kernel(tmp_path, RIGHT), "--json")
     assert result.exit_code == 70
     assert result.stdout == ""
