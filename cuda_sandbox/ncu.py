@@ -69,6 +69,15 @@ def _version(path: Path) -> tuple[int, ...]:
     return tuple(map(int, re.findall(r"\d+", path.parent.name)))
 
 
+def forbidden(parameters: Path = Path("/proc/driver/nvidia/params")) -> str:
+    """Why the driver lets no jailed program read counters; empty if it does, or does not say."""
+    try:
+        text = parameters.read_text(encoding="utf-8")
+    except OSError:
+        return ""
+    return _PERMISSION if re.search(r"^RmProfilingAdminOnly: 1$", text, re.MULTILINE) else ""
+
+
 def mounts(ncu: Path) -> tuple[Mount, ...]:
     """What it needs to see: its own folder, where the toolkit's does not hold it."""
     return (Mount(ncu.parent),)

@@ -125,6 +125,7 @@ class Cuda(Backend):
         missing = "" if driver.count() else "no CUDA device"
         if program is None:
             missing = missing or "no ncu: install NVIDIA Nsight Compute"
+        missing = missing or ncu.forbidden()
         if missing or program is None:
             recipe = Recipe(self._alone(arch, flags), self._driver)
             return Probe(recipe, ncu.read, missing=missing)

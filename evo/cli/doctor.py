@@ -11,7 +11,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 import click
@@ -106,6 +106,23 @@ def compiler_findings() -> Iterator[Finding]:
         shutil.which(name) or inside,
         "part of the CUDA toolkit; without it certificates say `not run`",
     )
+    yield profiler_finding()
+
+
+def profiler_finding() -> Finding:
+    """Nsight Compute, and whether the driver lets it read the counters."""
+    from cuda_sandbox import ncu
+
+    program = ncu.program()
+    found = _tool(
+        "ncu",
+        str(program) if program else None,
+        "NVIDIA Nsight Compute; without it nobody is told what a CUDA kernel is bound by",
+    )
+    if found.state == "ok" and (why := ncu.forbidden()):
+        what, _, remedy = why.partition(": ")
+        return replace(found, state="limited", detail=what, remedy=remedy)
+    return found
 
 
 def _tool(name: str, path: str | None, remedy: str) -> Finding:
@@ -210,6 +227,7 @@ def abilities(findings: list[Finding]) -> dict[str, bool]:
         "compile CUDA kernels": "nvcc" in ok,
         "judge CUDA kernels": "torch" in ok and cuda and "nvcc" in ok,
         "certify with compute-sanitizer": cuda and "compute-sanitizer" in ok,
+        "profile CUDA kernels": cuda and "ncu" in ok,
     }
 
 

@@ -176,3 +176,12 @@ def test_without_a_gpu_or_ncu_a_cuda_kernel_is_not_profiled_and_the_reason_is_to
     found = profile(Kernel("", "cuda"), SIGNATURE, probe, dict, cache_dir=cache)
 
     assert found.missing in ("no CUDA device", "no ncu: install NVIDIA Nsight Compute")
+
+
+def test_a_driver_that_keeps_its_counters_for_administrators_is_known_beforehand(tmp_path):
+    parameters = tmp_path / "params"
+    assert ncu.forbidden(parameters) == ""
+    parameters.write_text("EnableMSI: 1\nRmProfilingAdminOnly: 0\n")
+    assert ncu.forbidden(parameters) == ""
+    parameters.write_text("EnableMSI: 1\nRmProfilingAdminOnly: 1\n")
+    assert "NVreg_RestrictProfilingToAdminUsers=0" in ncu.forbidden(parameters)
