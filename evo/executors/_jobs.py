@@ -51,3 +51,11 @@ class Jobs:
             ticket = self._queue.get().ticket
             if ticket is None or not ticket.future.cancelled():
                 return ticket
+
+    def drain(self) -> list[Ticket]:
+        """The tickets that nobody took, once nobody will."""
+        left: list[Ticket] = []
+        while not self._queue.empty():
+            if (ticket := self._queue.get_nowait().ticket) is not None:
+                left.append(ticket)
+        return left

@@ -103,6 +103,8 @@ class LocalExecutor:
         for bench in self._benches:
             bench.join()
         self._compiler.close()
+        for ticket in self._queue.drain():
+            fail(ticket.future, "the run ended before it was judged")
 
 
 def _when_all_done(futures: list[Future[CompileReport]], call: Callable[[], None]) -> None:

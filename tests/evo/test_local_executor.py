@@ -221,6 +221,15 @@ time.sleep(60)
 """
 
 
+def test_closing_tells_those_who_wait_in_the_queue(make: Make) -> None:
+    executor = make()
+    futures = [executor.submit(Job(Kernel(f"sleep 60 {n}", "cpp"))) for n in range(3)]
+    executor.close()
+    for future in futures[1:]:
+        with pytest.raises(JobFailed, match="the run ended before it was judged"):
+            future.result(timeout=1)
+
+
 def test_judges_die_with_the_engine_even_by_kill_9() -> None:
     engine = subprocess.Popen(
         [sys.executable, "-c", ENGINE], stdout=subprocess.PIPE, text=True, env=environment()
