@@ -109,8 +109,11 @@ def judged(call: Call) -> Evaluation:
     if not call.task.is_file():
         raise click.UsageError(f"there is no task file {call.task}")
     try:
+        description = describe(call.task)
+        for remark in description.remarks:  # of how the task is judged
+            click.echo(f"note: {remark}", err=True)
         if call.arch:
-            return compiled_only(describe(call.task).signature, kernel, call.arch)
+            return compiled_only(description.signature, kernel, call.arch)
         return on_device(call, kernel, demand, device)
     except TaskError as error:
         return Evaluation(Status.REJECTED, f"task: {error}")

@@ -288,3 +288,17 @@ def test_a_wrong_call_is_one_message_and_exit_code_2(tmp_path, arguments, messag
     run = CliRunner().invoke(command, [str(path), *arguments, "--json"])
     assert run.exit_code == 2
     assert message in json.loads(run.stdout)["error"]
+
+
+def test_eval_prints_the_tasks_remarks_and_rejects_what_an_audit_would_refuse(tmp_path):
+    from evo.cli.main import main
+
+    body = simple("x, y: x.clone()", "torch.randn(8, 8), None")
+    kernel = tmp_path / "copy.cpp"
+    kernel.write_text('extern "C" int launch(const float* x, float* out, void*) { return 0; }')
+    run = CliRunner().invoke(main, ["eval", str(write(tmp_path, body)), str(kernel), "--json"])
+    assert run.exit_code == 1
+    assert "note: inputs that are None (y) are no arguments of the kernel" in run.stderr
+    found = json.loads(run.stdout)
+    assert found["status"] == "rejected"
+    assert "these would pass: x passed through as out. Nothing can be judged" in found["reason"]
