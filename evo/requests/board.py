@@ -18,8 +18,9 @@ from evo.records import Call, CallState, State
 from evo.requests.answers import Answers
 from evo.requests.record import Lease, Request, RequestError, Told, check_name, request_id
 from evo.store import Store
+from operators.writing.check import check
+from operators.writing.text import LONGEST_REPLY
 
-TEXT_LIMIT = 4_000_000  # characters
 LONGEST_LEASE_MINUTES = 7 * 24 * 60.0
 
 Check = Callable[[str, str, str, tuple[Kernel, ...]], None]
@@ -35,11 +36,14 @@ class Entry:
 
 
 class Board:
-    """The requests of the run in ``folder``. Use it as a context manager."""
+    """The requests of the run in ``folder``. Use it as a context manager.
 
-    def __init__(self, folder: Path, check: Check | None = None) -> None:
+    ``reader`` raises on an answer that cannot be read; by default it is that of the authors.
+    """
+
+    def __init__(self, folder: Path, reader: Check | None = None) -> None:
         self.folder = folder
-        self._check = check or _check
+        self._check = reader or check
         self._store = Store.open(folder)
         self._answers = Answers.open(folder)
 
@@ -123,8 +127,8 @@ class Board:
         request = entry.request
         if not entry.told:  # else it may be the same answer once more
             self._answers.refuse(request.id, by)
-        if len(text) > TEXT_LIMIT:
-            raise RequestError(f"the answer has {len(text)} characters, over {TEXT_LIMIT}")
+        if len(text) > LONGEST_REPLY:
+            raise RequestError(f"the answer has {len(text)} characters; {LONGEST_REPLY} are read")
         language = self._store.info.language
         parents = tuple(self._store.individual(one).kernel for one in request.parents)
         self._check(request.prompt.purpose, text, language, parents)
@@ -150,9 +154,3 @@ class Board:
 def request_of(call: Call) -> Request:
     """A recorded call as a request."""
     return Request(request_id(call.key, call.prompt), call.key, call.prompt, call.parents)
-
-
-def _check(purpose: str, text: str, language: str, parents: tuple[Kernel, ...]) -> None:
-    from operators.writing.check import check
-
-    check(purpose, text, language, parents)

@@ -99,7 +99,7 @@ class Asking:
 
     @contextlib.contextmanager
     def board(self) -> Iterator[Board]:
-        with Board(self.folder, check=lambda *_: None) as board:
+        with Board(self.folder, reader=lambda *_: None) as board:
             yield board
 
     def open(self) -> list[Entry]:

@@ -38,7 +38,7 @@ def check(purpose: str, text: str, language: str, parents: tuple[Kernel, ...]) -
 def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Asking:
     """A run with four open requests for kernels."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(board, "_check", check)
+    monkeypatch.setattr(board, "check", check)
     RUN.mkdir(parents=True)
     asking = Asking(RUN)
     for _ in range(2):
