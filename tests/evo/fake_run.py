@@ -20,6 +20,7 @@ import fitness.audit
 import fitness.task
 from evo import sitting
 from evo.cli import run
+from evo.cli.main import main as kernelevo
 from evo.config import RunConfig
 from evo.executor import Job
 from evo.executors._bench import resolve
@@ -71,7 +72,7 @@ def main(arguments: list[str]) -> None:
     sitting.survey = lambda *_: Machine(("cpu",), "cpp", "fake", "native", ())  # type: ignore
     sitting.staff = staff  # type: ignore[assignment]
     run._local = lambda *_: Executor()  # type: ignore[assignment]
-    run.command.main(arguments, prog_name="kernelevo run")
+    kernelevo(["run", *arguments], prog_name="kernelevo")
 
 
 def serve() -> None:

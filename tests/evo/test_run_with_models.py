@@ -1,8 +1,10 @@
-"""A run that asks models, killed at any moment: no reply is lost, none is asked for twice."""
+"""``kernelevo run`` with models: killed at any moment, stopped by a wrong key, free of secrets."""
 
 from __future__ import annotations
 
+import json
 import random
+import tarfile
 import time
 from collections import Counter
 from collections.abc import Iterator
@@ -10,12 +12,15 @@ from pathlib import Path
 
 import pytest
 import yaml
+from click.testing import CliRunner
 
+from evo.cli.main import main as cli
 from evo.records import CallState
 from evo.store import Store
 from tests.evo.pen import write
 from tests.evo.test_run import Runs, Server
-from tests.loopback import Loopback
+from tests.evo.test_whole_runs import everything
+from tests.loopback import Asked, Loopback, Said
 
 KEY = "sk-planted-Vb4Nm7xQ1zLk9pRe"
 MODEL = {"name": "o3", "provider": "openai", "key_env": "PLANTED_KEY"}
@@ -89,3 +94,57 @@ def test_killed_at_random_moments_it_loses_no_reply_and_asks_for_none_again(
     assert calls < asked <= spent.calls
     told = models.billed(told=True)
     assert spent.tokens - guessed[0] <= told.input + told.output + told.reasoning <= spent.tokens
+
+
+def test_a_wrong_key_stops_it_before_anything_is_spent_and_says_what_to_do(
+    tmp_path: Path, forks: Server
+) -> None:
+    with Loopback(write, key="another") as models:
+        wrong = runs(tmp_path / "wrong", forks, models)
+        code, out, err = wrong.finish()
+        assert models.log == []
+    assert code == 2
+    assert "PLANTED_KEY" in err
+    assert KEY not in out + err
+    assert not wrong.run.exists()
+
+
+def test_no_secret_is_left_in_anything_that_a_run_writes(
+    tmp_path: Path, forks: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def gossip(asked: Asked) -> Said:
+        """A server that knows the key, and a model that is told everything."""
+        assert asked.key == KEY
+        assert KEY not in json.dumps(asked.request)
+        return write(asked)
+
+    plan = {2: "rate", 5: "server error", 9: "hang up", 12: "bad request"}
+    with Loopback(gossip, plan, latency_s=0.01, key=KEY) as models:
+        some = runs(tmp_path / "some", forks, models)
+        code, out, err = some.finish()
+        assert code == 0, err
+    monkeypatch.chdir(some.folder)
+    shown = [out, err]
+    for arguments in (
+        ["pack", "fake", "-o", "fake.tar.gz"],
+        ["archive", "fake"],
+        ["lineage", "fake", "-o", "lineage.html"],
+        ["lineage", "fake", "-o", "lineage.json"],
+        ["export", "fake", "-o", "exported"],
+        ["models", "fake", "--json"],
+        ["show", "fake", "--json"],
+        ["show", "fake", "winner"],
+        ["ls", "--json"],
+    ):
+        done = CliRunner().invoke(cli, arguments)
+        assert done.exit_code == 0, done.output
+        shown.append(done.output)
+    with tarfile.open("fake.tar.gz") as packed:
+        packed.extractall("unpacked", filter="data")
+    left = everything(some.run) + everything(some.folder / "unpacked") + "".join(shown)
+    for file in some.folder.rglob("*"):
+        if file.is_file():
+            left += file.read_bytes().decode("latin1")
+    assert "PLANTED_KEY" in left  # the name of the variable is no secret
+    assert KEY not in left
+    assert KEY[3:15] not in left
