@@ -28,14 +28,14 @@ from cuda_sandbox.report import CompileReport, Status
 from cuda_sandbox.slot import compile_slot
 from cuda_sandbox.tool import Tool, limited, read_log, run_tool
 from cuda_sandbox.wording import STATUS
-from fitness.module.jail import Place, rehearsal_command, rehearsal_tools
+from fitness.module.jail import CACHES, Place, rehearsal_command, rehearsal_tools
 from fitness.module.runner.orders import KERNEL, REPORT
 
 BUILD_S = 600.0
 """What a rehearsal may take: nvcc needs 50 to 100 s for torch's headers."""
 
 _BUILDS = re.compile(r"cpp_extension|triton|tilelang|cupy|torch\.compile|_inductor|nvrtc")
-_FORMAT = "1"
+_FORMAT = "2"
 _GRACE_S = 3600.0
 _DONE = "done.json"
 
@@ -88,7 +88,8 @@ def prepare(
 
 
 def _write(folder: Folder, files: Mapping[str, bytes]) -> None:
-    for path in (folder.told, folder.built):
+    caches = (folder.built / name for name in CACHES)  # a worker could not make them
+    for path in (folder.told, folder.built, *caches):
         path.mkdir(parents=True)
     for name, data in files.items():
         (folder.told / name).write_bytes(data)

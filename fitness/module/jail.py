@@ -25,6 +25,9 @@ _EMBEDDED = (
 _START_S = 120.0  # importing torch on a busy machine with a cold disk
 _INSIDE = Path("/runner")
 _LIBRARY, _BUILT = "/jail.so", "/out"
+CACHES = ("triton", "inductor")
+"""Folders that libraries want to have beside what they built."""
+
 _FACTS = (  # what torch reads of the CPU before it chooses its kernels
     *("/proc/cpuinfo", "/proc/meminfo"),
     *("/sys/devices/system/cpu", "/sys/devices/system/node"),

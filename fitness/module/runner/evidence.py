@@ -41,7 +41,7 @@ def device_kernels(call: Callable[[], object]) -> tuple[list[str], str]:
     try:
         profile = torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CUDA])
         profile.start()
-    except RuntimeError as error:
+    except (RuntimeError, OSError, ImportError) as error:
         call()
         return [], f"the profiler did not start: {error}"
     call()
