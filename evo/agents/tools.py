@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -17,13 +16,12 @@ from evo.lineage import headline, speedup, status
 from evo.report import plain, summary, trajectory
 from evo.report.view import RunView
 from evo.requests import wording
-from evo.requests.board import Board
+from evo.requests.board import Board, patiently
 from evo.requests.record import RequestError
 from evo.store import Store
 
 Tool = Callable[..., dict[str, Any]]
 
-LOOK_S = 1.0
 LONGEST_WAIT_S = 600.0
 
 
@@ -64,15 +62,15 @@ class Tools:
         `request` asks for that very one. `wait_seconds` (at most 600) waits for one to come up.
         Answer with `tell`. If there is none, `request` is null and `why` says why.
         """
-        deadline = time.monotonic() + min(wait_seconds, LONGEST_WAIT_S)
-        while True:
-            with self._board(run) as board:
-                entry = board.take(name, lease_minutes, request)
-                if entry is not None:
-                    return wording.record(board.folder.name, entry)
-                if time.monotonic() >= deadline:
-                    return {"request": None, "why": board.standing()}
-            time.sleep(LOOK_S)
+        folder = self._folder(run)
+        entry, why = patiently(
+            folder,
+            lambda board: board.take(name, lease_minutes, request),
+            min(wait_seconds, LONGEST_WAIT_S),
+        )
+        if entry is None:
+            return {"request": None, "why": why}
+        return wording.record(folder.name, entry)
 
     def tell(self, request: str, answer: str, name: str, run: str | None = None) -> dict[str, Any]:
         """Answer a request, in the form that its prompt asks for, under the name that took it.

@@ -27,6 +27,7 @@ NONE_OPEN = 1
     show_default=True,
     help="For how long it is taken; an answer that comes later still counts if it is the first.",
 )
+@click.option("--wait", metavar="MINUTES", type=float, default=0, help="Wait for one to come up.")
 @click.option("--drop", is_flag=True, help="Give REQUEST back that --take NAME has taken.")
 @click.option("--all", "everything", is_flag=True, help="List all requests instead.")
 @json_option
@@ -35,6 +36,7 @@ def command(
     request: str | None,
     name: str | None,
     minutes: float,
+    wait: float,
     drop: bool,
     everything: bool,
     as_json: bool,
@@ -49,19 +51,17 @@ def command(
 
     Example: kernelevo ask softmax-h200 --take anna --json
     """
-    from evo.requests.board import Board
+    from evo.requests.board import Board, patiently
     from evo.runs import resolve
 
     if drop and not (name and request):
         raise click.UsageError("--drop needs REQUEST and --take NAME")
-    with Board(resolve(run)) as board:
-        if everything:
-            return _list(board, as_json)
-        if drop:
-            board.give_back(request or "", name or "")
-            click.echo(f"{request} is free again", err=True)
-            return None
-        return _show(board, _wanted(board, request, name, minutes), as_json)
+    folder = resolve(run)
+    if everything or drop:
+        with Board(folder) as board:
+            return _list(board, as_json) if everything else _drop(board, request, name)
+    found, why = patiently(folder, lambda board: _wanted(board, request, name, minutes), 60 * wait)
+    return _show(folder.name, found, why, as_json)
 
 
 def _wanted(board: Board, request: str | None, name: str | None, minutes: float) -> Entry | None:
@@ -70,18 +70,22 @@ def _wanted(board: Board, request: str | None, name: str | None, minutes: float)
     return board.find(request) if request else board.next()
 
 
-def _show(board: Board, entry: Entry | None, as_json: bool) -> None:
+def _drop(board: Board, request: str | None, name: str | None) -> None:
+    board.give_back(request or "", name or "")
+    click.echo(f"{request} is free again", err=True)
+
+
+def _show(run: str, entry: Entry | None, why: str, as_json: bool) -> None:
     if as_json:
         from evo.requests.wording import record
 
-        run = board.folder.name
-        print_json(record(run, entry) if entry else {"request": None, "why": board.standing()})
+        print_json(record(run, entry) if entry else {"request": None, "why": why})
     elif entry:
         from evo.requests.wording import text
 
-        print_lines(text(board.folder.name, entry).splitlines())
+        print_lines(text(run, entry).splitlines())
     else:
-        click.echo(board.standing(), err=True)
+        click.echo(why, err=True)
     if entry is None:
         raise click.exceptions.Exit(NONE_OPEN)
 

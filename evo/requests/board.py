@@ -7,6 +7,7 @@ or not, on any machine that has the run, and beside any number of others.
 from __future__ import annotations
 
 import difflib
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,6 +22,7 @@ from evo.store import Store
 from operators.writing.check import check
 from operators.writing.text import LONGEST_REPLY
 
+LOOK_S = 1.0
 LONGEST_LEASE_MINUTES = 7 * 24 * 60.0
 
 Check = Callable[[str, str, str, tuple[Kernel, ...]], None]
@@ -149,6 +151,23 @@ class Board:
         if self._store.info.state is State.FINISHED:
             return f"nothing is open: {name} is finished"
         return f"nothing is open: go on with it: kernelevo run {name} --until-waiting"
+
+
+def patiently(
+    folder: Path, look: Callable[[Board], Entry | None], seconds: float
+) -> tuple[Entry | None, str]:
+    """What ``look`` finds, within so many seconds; else why nothing was found.
+
+    Nobody waits where nothing can come: no request is open, and the run is not going on.
+    """
+    deadline = time.monotonic() + seconds
+    while True:
+        with Board(folder) as board:  # anew: another copy of the run may come in meanwhile
+            found, why = look(board), board.standing()
+            may_come = runs.in_use(folder) or bool(board.open())
+        if found is not None or not may_come or time.monotonic() >= deadline:
+            return found, why
+        time.sleep(LOOK_S)
 
 
 def request_of(call: Call) -> Request:

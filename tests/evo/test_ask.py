@@ -207,3 +207,13 @@ def test_whoever_is_killed_no_answer_that_was_taken_in_is_lost_or_doubled() -> N
     assert len(confirmed) > 5
     assert len({one.request for one in told}) == len(told)
     assert confirmed.items() <= {one.request: one.text for one in told}.items()
+
+
+def test_who_waits_gets_the_next_request_as_soon_as_there_is_one(run: Asking) -> None:
+    for entry in run.open():
+        with run.board() as held:
+            held.take(f"busy {entry.request.id}", 0.025)
+    assert call("ask", "fake", "--take", "anna").exit_code == 1
+    began = time.monotonic()
+    assert asked("--take", "anna", "--wait", "1")["purpose"] == "kernel"
+    assert time.monotonic() - began < 30
