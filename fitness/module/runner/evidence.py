@@ -38,14 +38,16 @@ def device_kernels(call: Callable[[], object]) -> tuple[list[str], str]:
 
     Where the profiler does not work here, no names, and why; ``call`` has been made all the same.
     """
+    # torch.profiler would do the same, after importing all of torch's compiler
+    profile = torch.autograd.profiler.profile(use_device="cuda", use_kineto=True, use_cpu=False)
     try:
-        profile = torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CUDA])
-        profile.start()
-    except (RuntimeError, OSError, ImportError) as error:
+        profile.__enter__()
+    except (RuntimeError, OSError) as error:
         call()
         return [], f"the profiler did not start: {error}"
     call()
     torch.cuda.synchronize()
-    profile.stop()
-    names = [event.name for event in profile.events() if event.device_type is DeviceType.CUDA]
+    profile.__exit__(None, None, None)
+    events = profile.function_events or []
+    names = [event.name for event in events if event.device_type == DeviceType.CUDA]
     return list(dict.fromkeys(names)), "" if names else "the profiler saw nothing"
