@@ -23,6 +23,7 @@ from operators.writing.check import check
 from operators.writing.text import LONGEST_REPLY
 
 LOOK_S = 1.0
+START_S = 20.0  # somebody may just be starting the run
 LONGEST_LEASE_MINUTES = 7 * 24 * 60.0
 
 Check = Callable[[str, str, str, tuple[Kernel, ...]], None]
@@ -158,14 +159,15 @@ def patiently(
 ) -> tuple[Entry | None, str]:
     """What ``look`` finds, within so many seconds; else why nothing was found.
 
-    Nobody waits where nothing can come: no request is open, and the run is not going on.
+    Nobody waits long where nothing can come: no request is open, and the run is not going on.
     """
-    deadline = time.monotonic() + seconds
+    began = time.monotonic()
     while True:
         with Board(folder) as board:  # anew: another copy of the run may come in meanwhile
             found, why = look(board), board.standing()
             may_come = runs.in_use(folder) or bool(board.open())
-        if found is not None or not may_come or time.monotonic() >= deadline:
+        limit = seconds if may_come else min(seconds, START_S)
+        if found is not None or time.monotonic() - began >= limit:
             return found, why
         time.sleep(LOOK_S)
 
