@@ -210,13 +210,21 @@ def _resources(used: Resources) -> str:
 
 
 def failure(failed: Specimen) -> dict[str, str]:
-    """Status, reason and log of a kernel that failed, without paths and cut to what matters."""
+    """Status, reason, log and failed checks of a kernel, without paths, cut to what matters."""
     found = failed.evaluation
     return {
         "status": str(found.status),
         "reason": shortened(without_paths(found.reason), 1000),
         "log": trimmed(found.log) if found.status is not Status.OK else "",
+        "checks": "\n".join(_failed_checks(found)),
     }
+
+
+def _failed_checks(found: Evaluation) -> Iterator[str]:
+    """What certification found, such as a sanitizer's report, a line each."""
+    for name, said in (found.certificate or {}).get("checks", {}).items():
+        if said.startswith("failed"):
+            yield f"{name}: {shortened(without_paths(said), 1000)}"
 
 
 def trimmed(log: str) -> str:

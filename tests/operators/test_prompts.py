@@ -168,6 +168,15 @@ def test_a_share_of_the_roofline_calls_for_ideas_of_its_kind() -> None:
     assert "of what the hardware allows:" not in asked(None)
 
 
+def test_a_sanitizers_report_goes_back() -> None:
+    said = "failed: Potential WAR hazard detected at softmax in /home/eve/kernel.cu:41"
+    checks = {"hidden inputs": "passed on 7 distributions", "racecheck": said}
+    found = Evaluation(Status.INCORRECT, "certification: racecheck", certificate={"checks": checks})
+    text = request.repair(SOFTMAX, replace(cases.FAILED, evaluation=found)).parts[-1]
+    assert "racecheck: failed: Potential WAR hazard detected at softmax in kernel.cu:41" in text
+    assert "hidden inputs" not in text
+
+
 def test_a_huge_log_is_cut() -> None:
     log = "".join(f"kernel.cu({n}): error: nonsense number {n}\n" for n in range(10_000))
     failed = replace(cases.FAILED, evaluation=Evaluation(Status.COMPILE_ERROR, "x", log=log))
