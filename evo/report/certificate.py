@@ -26,7 +26,7 @@ def _head(found: Document) -> Iterator[str]:
         yield f"{found['verdict']}{reason}"
     task = found["task"]
     yield _line("task", task["name"] if isinstance(task, Mapping) else task)
-    yield _line("kernel", found["source_digest"][:16])
+    yield _line("source digest", found["source_digest"][:16])
     yield _line("device", found["environment"]["device"])
     if precision := found.get("precision"):
         own = f"PyTorch's own {precision['reference_error']:.1e}"
