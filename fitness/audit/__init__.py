@@ -90,7 +90,9 @@ def _asked(jobs: Sequence[Job]) -> Iterator[Audit]:
 
 
 def _from_worker(jobs: Sequence[Job]) -> Iterator[Audit]:
-    hidden = {} if any(job.device != "cpu" for job in jobs) else {"CUDA_VISIBLE_DEVICES": ""}
+    on_gpu = any(job.device != "cpu" for job in jobs)
+    # Asking CUDA itself whether it is there would start it in the worker: its forks could not use it.
+    hidden = {"PYTORCH_NVML_BASED_CUDA_CHECK": "1"} if on_gpu else {"CUDA_VISIBLE_DEVICES": ""}
     with subprocess.Popen(
         [sys.executable, "-P", "-m", "fitness.audit.worker", str(os.getpid())],
         stdin=subprocess.PIPE,
