@@ -91,7 +91,7 @@ def _asked(jobs: Sequence[Job]) -> Iterator[Audit]:
 
 def _from_worker(jobs: Sequence[Job]) -> Iterator[Audit]:
     on_gpu = any(job.device != "cpu" for job in jobs)
-    # Asking CUDA itself whether it is there would start it in the worker: its forks could not use it.
+    # Asking CUDA itself whether it is there starts it in the worker: no fork could use it then.
     hidden = {"PYTORCH_NVML_BASED_CUDA_CHECK": "1"} if on_gpu else {"CUDA_VISIBLE_DEVICES": ""}
     with subprocess.Popen(
         [sys.executable, "-P", "-m", "fitness.audit.worker", str(os.getpid())],

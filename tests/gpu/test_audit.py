@@ -1,4 +1,4 @@
-"""Audits on a GPU: full-size tasks, forks that each use the device, what CUDA makes of a bad one."""
+"""Audits on a GPU: tasks of full size, forks that each use the device, a device that asserts."""
 
 from __future__ import annotations
 
