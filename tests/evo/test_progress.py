@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import io
 from dataclasses import replace
 from pathlib import Path
@@ -15,6 +16,7 @@ from evo.result import percent, span, summary
 from evo.sections import Budget as Limits
 from evo.store import Store
 from fitness.evaluation import Interval
+from operators.llm import Usage
 from tests.evo.fakes import FakeExecutor, Sitting, configuration, timed
 
 
@@ -26,8 +28,6 @@ def followed(folder: Path, *, terminal: bool) -> tuple[str, str]:
     recorder = sitting.recorder()
     engine = sitting.engine(recorder)
     progress.follow(engine.budget, {"timeout": 2})
-    import asyncio
-
     with progress:
         asyncio.run(engine.run())
     recorder.close()
@@ -68,6 +68,30 @@ def test_what_is_left_names_tokens_and_dollars_once_they_are_spent() -> None:
     assert left(budget) == "400 of 500 evaluations, 1.50 of 2 hours, 5 generations in all"
     budget = Budget(Limits(generations=None, evaluations=None), Spent(1, 0, 1000, 2.5), lambda: 0.0)
     assert left(budget) == "2.00 of 2 hours, 6999000 of 7000000 tokens, 47.50 of 50 dollars"
+
+
+def test_calls_under_way_and_models_that_do_not_answer_are_shown() -> None:
+    console = Console(file=io.StringIO(), width=160, color_system=None)
+    progress = Progress("fake", "eager", console)
+    budget = Budget(Limits(calls=100), Spent(1, 0, 0, 0.0, calls=12), lambda: 0.0)
+    progress.follow(budget, {})
+
+    async def begin() -> None:
+        for model in ("o3", "o3", "gem"):
+            assert await budget.reserve(Usage(1), model)
+
+    asyncio.run(begin())
+    progress.silent(["waiting for gem since 12:00:00: server trouble"])
+    with console.capture() as live:
+        console.print(progress.render())
+    lines = [" ".join(line.split()) for line in live.get().splitlines()]
+    assert "calls 12 made, under way: 1 to gem, 2 to o3" in lines
+    assert "waiting for gem since 12:00:00: server trouble" in lines
+    assert any("88 of 100 calls" in line for line in lines)
+    progress.silent([])
+    with console.capture() as live:
+        console.print(progress.render())
+    assert "waiting for" not in live.get()
 
 
 def test_figures_carry_their_intervals() -> None:
