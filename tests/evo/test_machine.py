@@ -70,9 +70,7 @@ def test_the_cpus_name_says_how_many_threads_kernels_get(monkeypatch: pytest.Mon
     assert found.hardware.endswith(", 3 threads")
     assert (found.threads, found.arch) == (3, "native")
     assert survey(["cpu"], None, 1).hardware.endswith(", 1 thread")
-    with pytest.raises(
-        UserError, match=r"cpu.threads: 999: this process may use 4 cores; write"
-    ):
+    with pytest.raises(UserError, match=r"cpu.threads: 999: this process may use 4 cores; write"):
         survey("cpu", None, 999)
 
 
