@@ -172,7 +172,7 @@ def folder_of_everything(folder: Path) -> Path:
 
 def test_a_folder_is_audited_whatever_is_in_it(tmp_path):
     run = CliRunner().invoke(
-        command, [str(folder_of_everything(tmp_path)), "--json", "--deadline", "20"]
+        command, [str(folder_of_everything(tmp_path)), "--json", "--deadline", "12"]
     )
     assert run.exit_code == 1
     said = json.loads(run.stdout)
@@ -187,7 +187,7 @@ def test_a_folder_is_audited_whatever_is_in_it(tmp_path):
     assert said["counts"] == {"sound": 1, "broken": 2, "refused": 1, "not audited": 1}
     assert "broken.py:6: importing it failed: SyntaxError" in found["broken"]["summary"]
     assert "killed by signal 6" in found["dies"]["summary"]
-    assert "still running after 20 s" in found["hangs"]["summary"]
+    assert "still running after 12 s" in found["hangs"]["summary"]
     assert len(found["good"]["distributions"]) == 7
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,7 @@ from cuda_sandbox.report import Status
 from fitness.contents import Bank, Content
 from fitness.correctness import verdict
 from fitness.describe import describe_here
+from fitness.description import TaskDescription
 from fitness.evaluation import Demand, Tier
 from fitness.lazy import Lazy, accepts, given, lazy_answers
 from fitness.loaded import LoadedTask
@@ -50,8 +52,13 @@ def sampled(path: Path) -> object:
     return pytest.param(path, id=path.stem, marks=marks)
 
 
+@functools.cache
+def described(path: Path) -> TaskDescription:
+    return describe_here(path)
+
+
 def with_operators(path: Path) -> set[str]:
-    return {node.op.rpartition(".")[0] for node in describe_here(path).graph}
+    return {node.op.rpartition(".")[0] for node in described(path).graph}
 
 
 def test_there_are_enough_and_each_has_a_name_and_shapes_of_its_own():
@@ -70,7 +77,7 @@ def test_all_kinds_of_operator_are_covered():
 
 @pytest.mark.parametrize("path", [sampled(path) for path in SUITE])
 def test_a_task_of_the_suite_is_judged_right(path):
-    description = describe_here(path)
+    description = described(path)
     assert "launch(" in description.signature.header("cpp")
     assert "launch(" in description.signature.header("cuda")
     task = LoadedTask.load(path, description, "cpu", 42)
