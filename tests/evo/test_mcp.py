@@ -7,12 +7,10 @@ import json
 import sys
 from collections.abc import Awaitable, Callable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from click.testing import CliRunner
-from mcp import StdioServerParameters
-from mcp.client import Client
 
 from evo.cli.main import main
 from evo.config import stored
@@ -21,6 +19,11 @@ from evo.recorder import Recorder
 from evo.records import RunInfo
 from evo.schema import connect
 from tests.evo.asking import Asking, asking
+
+if TYPE_CHECKING:
+    from mcp.client import Client
+
+mcp = pytest.importorskip("mcp", reason="the extra kernelevo[mcp] is not installed")
 
 ROOT = Path(__file__).resolve().parents[2]
 RUN = Path("populations/fake")
@@ -54,14 +57,14 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def talk(dialogue: Callable[[Client], Awaitable[None]], *arguments: str) -> None:
-    server = StdioServerParameters(
+    server = mcp.StdioServerParameters(
         command=sys.executable,
         args=["-m", "evo", "mcp", *arguments],
         env={"PYTHONPATH": str(ROOT)},
     )
 
     async def session() -> None:
-        async with Client(server, read_timeout_seconds=300) as client:
+        async with mcp.Client(server, read_timeout_seconds=300) as client:
             await dialogue(client)
 
     asyncio.run(session())
