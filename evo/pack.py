@@ -25,7 +25,7 @@ from cuda_sandbox.errors import UserError
 from evo import runs, schema
 from evo.requests.answers import FILE as ANSWERS_FILE
 from evo.requests.answers import Answers
-from evo.requests.record import Lease, Told
+from evo.requests.record import Lease, RequestError, Told
 from evo.store import FILE
 
 MANIFEST = "manifest.json"
@@ -98,7 +98,7 @@ class Carried:
             data = json.loads(text)
             answers = tuple(Told(**_fields(row, str, str, str, str)) for row in data["answers"])
             leases = tuple(Lease(**_fields(row, str, str, float)) for row in data["leases"])
-        except (ValueError, TypeError, KeyError) as error:
+        except (ValueError, TypeError, KeyError, AttributeError, RequestError) as error:
             raise PackError(f"its {ANSWERS} cannot be read: {error}") from error
         return cls(answers, leases)
 

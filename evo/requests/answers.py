@@ -15,7 +15,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Self
 
-from evo.requests.record import Lease, RequestError, Told
+from evo.requests.record import LONGEST_LEASE_MINUTES, Lease, RequestError, Told
 
 FILE = "answers.sqlite"
 VERSION = 1
@@ -95,7 +95,7 @@ class Answers:
             if not (mine or free):
                 return None
             lease = Lease((mine or free)[0], by, time.time() + 60 * minutes)
-            self._db.execute("insert or replace into leases values (?, ?, ?)", astuple(lease))
+            self._lease(lease)
             return lease
 
     def give_back(self, request: str, by: str) -> None:
@@ -130,13 +130,15 @@ class Answers:
         """Add what another machine was told and leased; the answers that were not here."""
         with self._transaction():
             new = [one for one in answers if self._add(one)]
-            held = self.leases()
+            held, now = self.leases(), time.time()
+            latest = now + 60 * LONGEST_LEASE_MINUTES
             for lease in leases:
-                if lease.request not in held and lease.until > time.time():
-                    self._db.execute(
-                        "insert or replace into leases values (?, ?, ?)", astuple(lease)
-                    )
+                if lease.request not in held and now < lease.until <= latest:
+                    self._lease(lease)
             return new
+
+    def _lease(self, lease: Lease) -> None:
+        self._db.execute("insert or replace into leases values (?, ?, ?)", astuple(lease))
 
     def _answered(self) -> set[str]:
         return {row[0] for row in self._db.execute("select distinct request from answers")}

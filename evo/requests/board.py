@@ -17,14 +17,21 @@ from evo import runs
 from evo.ledger import ASK
 from evo.records import Call, CallState, State
 from evo.requests.answers import Answers
-from evo.requests.record import Lease, Request, RequestError, Told, check_name, request_id
+from evo.requests.record import (
+    LONGEST_LEASE_MINUTES,
+    Lease,
+    Request,
+    RequestError,
+    Told,
+    check_name,
+    request_id,
+)
 from evo.store import Store
 from operators.writing.check import check
 from operators.writing.text import LONGEST_REPLY
 
 LOOK_S = 1.0
 START_S = 20.0  # somebody may just be starting the run
-LONGEST_LEASE_MINUTES = 7 * 24 * 60.0
 
 Check = Callable[[str, str, str, tuple[Kernel, ...]], None]
 

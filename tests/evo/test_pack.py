@@ -263,6 +263,14 @@ def test_what_is_no_pack_is_refused(packed: Path) -> None:
     refused("has format 1")
     write(Path("bad.tar.gz"), forged(packed, answers=b'{"answers": [{"text": 7}], "leases": []}'))
     refused("answers.json cannot be read")
+    told = {"request": "0123456789", "text": "", "by": "anna", "at": "2026-01-01T00:00:00+00:00"}
+    for text in (b"[]", b"{}", b'{"answers": [7], "leases": []}', b"\xff"):
+        write(Path("bad.tar.gz"), forged(packed, answers=text))
+        refused("answers.json cannot be read")
+    for odd in ({"request": "\x1b[2J"}, {"by": "a\nb"}, {"at": "soon"}, {"text": None}):
+        text = json.dumps({"answers": [{**told, **odd}], "leases": []}).encode()
+        write(Path("bad.tar.gz"), forged(packed, answers=text))
+        refused("answers.json cannot be read")
     write(Path("bad.tar.gz"), forged(packed, digest=None, size="large"))
     refused("bad.tar.gz is not taken in")
 

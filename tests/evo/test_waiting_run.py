@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -28,6 +29,7 @@ population: {size: 1, elite: 1, islands: 1, offspring: 4}
 variation: {ideas: 2, branches: 2, repairs: 0, rates: {mutation: 1, crossover: 0, tuning: 0}}
 budget: {generations: 1}
 """
+STAFF = sitting.staff
 HERE = Machine(("cpu",), "cpp", "fake", "native", ("a fact of the device",))
 
 
@@ -157,3 +159,50 @@ def test_the_facts_of_the_device_are_known_where_it_is_not(monkeypatch: pytest.M
     without_device(monkeypatch)
     run("fake", "--until-waiting")
     assert seen == [("a fact of the device",)]
+
+
+IDEAS = {
+    "analysis": "slow",
+    "ideas": [
+        {"title": "wide loads", "detail": "Load 8 values at once.", "category": "memory access"},
+        {
+            "title": "fewer branches",
+            "detail": "Hoist the test.",
+            "category": "control flow and loops",
+        },
+    ],
+}
+
+
+def kernel(number: int) -> str:
+    source = f"int launch(const float* x, float* out, void*) {{ return {number} * 0; }}"
+    return f'A thought first.\n\n```cpp\nextern "C" {source}\n```\n'
+
+
+def test_the_author_ask_from_the_prompts_to_the_winner_at_the_command_line(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(sitting, "staff", STAFF)
+    Path("asked.yaml").write_text(f"{CONFIG}authors: [{{name: ask, ports: 1}}]\n")
+    runner, told = CliRunner(), 0
+    while (code := run("asked.yaml", "--until-waiting").exit_code) == 3:
+        while (
+            shown := runner.invoke(main, ["ask", "fake", "--take", "anna", "--json"])
+        ).exit_code == 0:
+            record = json.loads(shown.stdout)
+            assert "launch" in record["prompt"]
+            ideas = record["purpose"] == "ideas"
+            assert (record["schema"] is not None) == ideas
+            told += 1
+            answer = json.dumps(IDEAS) if ideas else kernel(told)
+            arguments = ["tell", "fake", record["request"], "-", "--by", "anna"]
+            refused = runner.invoke(main, arguments, input="neither code nor ideas")
+            assert refused.exit_code == 2, refused.output
+            taken = runner.invoke(main, arguments, input=answer)
+            assert taken.exit_code == 0, taken.output
+    assert code == 0
+    assert told == 1 + 1 + 4
+    with Store.open(RUN) as store:
+        thoughts = {one.birth.idea.text for one in store.individuals() if one.birth.idea}
+        assert "wide loads: Load 8 values at once." in thoughts
+        assert store.spent().tokens == 0
