@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 from evo.individual import Individual
-from evo.lineage import gain, headline, speedup, status
+from evo.lineage import gain, speedup, status
 from evo.report.certificate import certificate_lines
 from evo.report.layout import times
 from evo.report.summary import Yield, by_category, by_operator, statuses

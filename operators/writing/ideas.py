@@ -42,7 +42,7 @@ _DETAILS = ("detail", "details", "description", "how", "explanation", "rationale
 _BULLET = re.compile(
     r"^\s{0,3}(?:\d{1,2}[.)]|[-*+]|#{1,4})\s+(?:idea\s*\d*\s*[:.-]\s*)?(.*\S)", re.I
 )
-_MARKUP = re.compile(r"[*_`]{1,3}")
+_MARKUP = re.compile(r"[*`]{1,3}")  # underscores stay: _mm256_stream_ps is a name
 
 _SIGNS = {
     Category.ASYNCHRONY: r"async|prefetch|overlap|pipelin|double.?buffer|latency|tma\b|bulk|stage",

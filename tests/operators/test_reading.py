@@ -353,3 +353,9 @@ def test_text_is_cut_at_a_word() -> None:
     assert shortened("one two  three\nfour", 100) == "one two three four"
     assert shortened("one two three four", 12) == "one two..."
     assert clean("abc", 2) == "ab"
+
+
+def test_the_names_of_intrinsics_stay_whole_in_an_idea() -> None:
+    one = {"title": "**stream**", "detail": "Use _mm256_stream_ps.", "category": "memory access"}
+    (idea,) = ideas.read(json.dumps({"ideas": [one]}), "author")
+    assert idea.text == "stream: Use _mm256_stream_ps."
