@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import json
 import os
 import time
@@ -128,8 +129,9 @@ def _copy_rate(device: torch.device) -> float:
     return 2 * size / _best_seconds(lambda: target.copy_(source), device)
 
 
+@functools.cache
 def measure_ceilings(device: torch.device) -> Ceilings:
-    """Measure the ceilings now: the best of seven copies and matrix products (0.1 to 1 s)."""
+    """Measure the ceilings, once per process: the best of seven copies and matrix products."""
     import torch
 
     on_gpu = device.type == "cuda"

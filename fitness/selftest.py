@@ -22,7 +22,7 @@ from fitness.judge import Judge
 from fitness.task import describe
 
 COMPILE_S = 10.0
-ANSWER_S = 4.0
+ANSWER_S = 3.0
 """Deadlines of compiler and kernel: cheats that never end must not take minutes."""
 
 
