@@ -56,7 +56,8 @@ def measure(request: Request, ceilings: Ceilings, deadline_s: float) -> Interval
 
 def _run(request: dict[str, Any], answer: Path, said: IO[bytes], deadline_s: float) -> int | None:
     """The child's exit code; None if it and its compilers had to be killed."""
-    command = [sys.executable, "-m", "fitness.baseline_process", str(answer), str(os.getpid())]
+    module = ["-P", "-m", "fitness.baseline_process"]  # -P: a task's folder must not hide ours
+    command = [sys.executable, *module, str(answer), str(os.getpid())]
     child = subprocess.Popen(
         command,
         stdin=subprocess.PIPE,
