@@ -10,7 +10,7 @@ class Model(nn.Module):
 
 
 def get_inputs():
-    return [torch.randn(128, 2048)]
+    return [torch.randn(64, 1024)]
 
 
 def get_init_inputs():

@@ -10,7 +10,7 @@ class Model(nn.Module):
 
 
 def get_inputs():
-    return [torch.rand(128, 1024)]
+    return [torch.rand(64, 512)]
 
 
 def get_init_inputs():

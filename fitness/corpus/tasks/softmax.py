@@ -10,7 +10,7 @@ class Model(nn.Module):
 
 
 def get_inputs():
-    return [torch.randn(64, 8192)]
+    return [torch.randn(32, 8192)]
 
 
 def get_init_inputs():
