@@ -35,7 +35,7 @@ from fitness.evaluation import (
     Tier,
 )
 from fitness.hardware import architecture, ceilings, device_name, slot
-from fitness.pulse import Pulse
+from fitness.pulse import DeviceShared, Pulse
 from fitness.roofline import Roofline, impossible, roofline
 from fitness.stopwatch import steady_heap
 from fitness.task import load
@@ -136,7 +136,20 @@ class Judge:
         return languages.find(kernel.language).digest(kernel, self.signature)
 
     def evaluate(self, kernel: Kernel, compiled: CompileReport) -> Evaluation:
-        """The verdict on ``kernel``, whose compilation ended as ``compiled`` says."""
+        """The verdict on ``kernel``, whose compilation ended as ``compiled`` says.
+
+        Where something else keeps the device busy it is not looked whether the kernel does.
+        """
+        try:
+            return self._evaluate(kernel, compiled)
+        except DeviceShared:
+            usual, self.pulse = self.pulse, None
+            try:
+                return self._evaluate(kernel, compiled)
+            finally:
+                self.pulse = usual
+
+    def _evaluate(self, kernel: Kernel, compiled: CompileReport) -> Evaluation:
         started = time.perf_counter()
         findings = Findings()
         status, reason = Status.OK, ""

@@ -24,6 +24,12 @@ class DeviceSick(UserError):
     exit_code = 70
 
 
+class DeviceShared(UserError):
+    """Something that is not ours keeps the device busy: what is seen there says nothing."""
+
+    exit_code = 70
+
+
 class Pulse:
     """Beats of known work on one CUDA device. ``usual_ms`` is a beat's time when all is well.
 

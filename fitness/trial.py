@@ -19,7 +19,7 @@ from fitness.arena import Arena, same_bytes
 from fitness.clocks import Reading, disagreement, suspicion, understated_ms
 from fitness.contents import TimedContent
 from fitness.hardware import cache_bytes
-from fitness.pulse import Pulse
+from fitness.pulse import DeviceShared, Pulse
 from fitness.timing import Effort, sample
 from fitness.witness import Usage, usage
 
@@ -35,7 +35,8 @@ _GLANCE = 0.2
 
 
 class Trial:
-    """A worker bound to an arena. Methods raise CandidateFailure where the candidate fails.
+    """A worker bound to an arena. Methods raise CandidateFailure where the candidate fails, and
+    DeviceShared where nothing can be said of it.
 
     ``pulse`` tells whether the device is idle between calls; None where that is known. ``anew``
     opens another trial of the same kernel on the same arena, in a process of its own.
@@ -133,13 +134,26 @@ class Trial:
         batch = [self._rng.choice(contents).fresh(self._rng) for _ in range(count)]
         leaves = [content.leaves for content in batch]
         reading, glimpses = self._read(self._worker.run, leaves, flush=True)
-        if self._pulse and self._rng.random() < _GLANCE and self._pulse.disturbed():
-            reason = "the device was still at work after launch's work had ended"
-            raise CandidateFailure(Status.HACK, reason)
+        self._look_at_device()
         with self._worker.frozen():
             for at, (content, glimpse) in enumerate(zip(batch, glimpses, strict=True)):
                 self._check(at, content, glimpse)
         return reading
+
+    def _look_at_device(self) -> None:
+        """Now and then see whether the device is idle, as it must be after an answer.
+
+        Raises DeviceShared if it is busy even without the worker.
+        """
+        if not self._pulse or self._rng.random() >= _GLANCE or not self._pulse.disturbed():
+            return
+        self._worker.close()
+        if self._pulse.disturbed():
+            raise DeviceShared(
+                f"{self._arena.device} is kept busy by something else; end that, and call again"
+            )
+        reason = "the device was still at work after launch's work had ended"
+        raise CandidateFailure(Status.HACK, reason)
 
     def _check(self, at: int, content: TimedContent, glimpse: tuple[Tensor, ...]) -> None:
         self._arena.inspect(content.leaves, glimpse, at)
