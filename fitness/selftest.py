@@ -21,7 +21,7 @@ from fitness.evaluation import Demand, Evaluation
 from fitness.judge import Judge
 from fitness.task import describe
 
-COMPILE_S = 10.0
+COMPILE_S = 25.0
 ANSWER_S = 3.0
 """Deadlines of compiler and kernel: cheats that never end must not take minutes."""
 

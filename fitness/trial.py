@@ -33,6 +33,10 @@ _LATE_S = 0.03
 _GLANCE = 0.2
 """Share of batches after which we look whether the device really is idle."""
 
+_LOOKS = 5
+_REST_S, _LONG_REST_S = 0.05, 0.2
+"""How often, and after which rest, a device that was found busy is looked at again."""
+
 
 class Trial:
     """A worker bound to an arena. Methods raise CandidateFailure where the candidate fails, and
@@ -134,26 +138,44 @@ class Trial:
         batch = [self._rng.choice(contents).fresh(self._rng) for _ in range(count)]
         leaves = [content.leaves for content in batch]
         reading, glimpses = self._read(self._worker.run, leaves, flush=True)
-        self._look_at_device()
+        self._look_at_device(contents)
         with self._worker.frozen():
             for at, (content, glimpse) in enumerate(zip(batch, glimpses, strict=True)):
                 self._check(at, content, glimpse)
         return reading
 
-    def _look_at_device(self) -> None:
+    def _look_at_device(self, contents: Sequence[TimedContent]) -> None:
         """Now and then see whether the device is idle, as it must be after an answer.
 
-        Raises DeviceShared if it is busy even without the worker.
+        One that is busy is held against the kernel only if that goes with its calls, or with its
+        process, again and again: other programs may use the device now and then. Raises
+        DeviceShared if it is busy all the time even without the worker.
         """
         if not self._pulse or self._rng.random() >= _GLANCE or not self._pulse.disturbed():
             return
-        self._worker.close()
-        if self._pulse.disturbed():
-            raise DeviceShared(
-                f"{self._arena.device} is kept busy by something else; end that, and call again"
-            )
-        reason = "the device was still at work after launch's work had ended"
-        raise CandidateFailure(Status.HACK, reason)
+        at_rest = []
+        for _ in range(_LOOKS):  # in turns, so that a burst of other work fits neither
+            if not self._busy_after_call(contents):
+                return
+            at_rest.append(self._busy_after(_REST_S))
+        if any(at_rest):
+            self._worker.close()
+            at_rest = [self._busy_after(_LONG_REST_S) for _ in range(_LOOKS)]
+        if not any(at_rest):
+            reason = "the device was still at work after launch's work had ended"
+            raise CandidateFailure(Status.HACK, reason)
+        raise DeviceShared(
+            f"{self._arena.device} is kept busy by something else; end that, and call again"
+        )
+
+    def _busy_after_call(self, contents: Sequence[TimedContent]) -> bool:
+        content = self._rng.choice(contents).fresh(self._rng)
+        self._read(self._worker.run, [content.leaves], flush=True)
+        return self._pulse is not None and self._pulse.disturbed()
+
+    def _busy_after(self, rest_s: float) -> bool:
+        time.sleep(rest_s)
+        return self._pulse is not None and self._pulse.disturbed()
 
     def _check(self, at: int, content: TimedContent, glimpse: tuple[Tensor, ...]) -> None:
         self._arena.inspect(content.leaves, glimpse, at)

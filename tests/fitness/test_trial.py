@@ -1,50 +1,81 @@
 """A trial on a device that is still busy when the kernel has answered."""
 
 import random
+import types
 
 import pytest
 import torch
 
 from cuda_sandbox.report import CandidateFailure, Status
+from fitness import trial as trials
 from fitness.pulse import DeviceShared
 from fitness.trial import Trial
 
 
 class Worker:
     closed = False
+    at_work = False
 
     def close(self):
         self.closed = True
 
-
-class Arena:
-    device = torch.device("cuda:0")
+    def run(self, count, *, flush):
+        self.at_work = True
+        return [1.0] * count
 
 
 class Pulse:
-    """Disturbed while ``worker`` lives, or always."""
+    """``disturbed`` as ``rule(worker)`` says; a rest ends the work that a call has left."""
 
-    def __init__(self, worker, always):
+    def __init__(self, worker, rule):
         self.worker = worker
-        self.always = always
+        self.rule = rule
 
     def disturbed(self):
-        return self.always or not self.worker.closed
+        found = self.rule(self.worker)
+        self.worker.at_work = False
+        return found
 
 
-def look(always):
-    worker = Worker()
-    trial = Trial(worker, Arena(), random.Random(1), 1, Pulse(worker, always))
-    for _ in range(100):
-        trial._look_at_device()
+@pytest.fixture
+def look(monkeypatch):
+    monkeypatch.setattr(trials.time, "sleep", lambda _: None)
+    content = types.SimpleNamespace(fresh=lambda _: types.SimpleNamespace(leaves={}))
+
+    def looks(rule):
+        worker = Worker()
+        arena = types.SimpleNamespace(device=torch.device("cuda:0"))
+        trial = Trial(worker, arena, random.Random(1), 1, Pulse(worker, rule))
+        trial._read = lambda run, batch, *, flush: run(len(batch), flush=flush)
+        for _ in range(200):
+            worker.run(1, flush=True)
+            trial._look_at_device([content])
+
+    return looks
 
 
-def test_a_device_that_is_busy_with_the_kernel_gives_it_away():
+@pytest.mark.parametrize(
+    "rule",
+    [lambda worker: worker.at_work, lambda worker: not worker.closed],
+    ids=["after each call", "as long as its process lives"],
+)
+def test_a_device_that_is_busy_with_the_kernel_gives_it_away(look, rule):
     with pytest.raises(CandidateFailure, match="still at work after launch's work") as caught:
-        look(always=False)
+        look(rule)
     assert caught.value.status is Status.HACK
 
 
-def test_a_device_that_others_use_says_nothing_about_the_kernel():
+def test_a_device_that_others_keep_busy_says_nothing_about_the_kernel(look):
     with pytest.raises(DeviceShared, match="cuda:0 is kept busy by something else"):
-        look(always=True)
+        look(lambda _: True)
+
+
+@pytest.mark.parametrize("burst", [1, 2, 3, 5])
+def test_other_programs_that_use_the_device_now_and_then_are_not_held_against_it(look, burst):
+    chance, left = random.Random(burst), [0]
+
+    def rule(_):
+        left[0] = left[0] - 1 if left[0] else chance.choice([0, 0, burst])
+        return left[0] > 0
+
+    look(rule)
