@@ -169,7 +169,7 @@ def test_a_share_of_the_roofline_calls_for_ideas_of_its_kind() -> None:
 
 
 def test_a_sanitizers_report_goes_back() -> None:
-    said = "failed: Potential WAR hazard detected at softmax in /home/eve/kernel.cu:41"
+    said = "failed: Potential WAR hazard detected at softmax in /srv/eve/kernel.cu:41"
     checks = {"hidden inputs": "passed on 7 distributions", "racecheck": said}
     found = Evaluation(Status.INCORRECT, "certification: racecheck", certificate={"checks": checks})
     text = request.repair(SOFTMAX, replace(cases.FAILED, evaluation=found)).parts[-1]
