@@ -2,6 +2,7 @@
 #
 #   make demo       evolve a kernel on this machine's CPU, then show where it came from
 #   make test       the test suite
+#   make test-slow  those that take long: whole suites of tasks and modules, real runs
 #   make test-gpu   the tests that need a CUDA device, with PYTHON=... as it is; installs nothing
 #   make check      lint, format, types, import layers
 #   make clean      remove the virtual environment and what the tools left; populations/ stays
@@ -16,7 +17,7 @@ PICTURES := populations/$(DEMO)
 JOBS ?= 2
 TESTS ?= tests
 
-.PHONY: demo test test-gpu check setup clean
+.PHONY: demo test test-slow test-gpu check setup clean
 .DELETE_ON_ERROR:
 
 # `run` ends with 1 where no kernel was certified: show what there is, and end with that again.
@@ -31,7 +32,10 @@ demo: $(READY)
 	@echo "another one from scratch: make demo DEMO=another-name"
 
 test: $(READY)
-	$(RUN) pytest -n $(JOBS) $(TESTS)
+	$(RUN) pytest -n $(JOBS) -m "not slow" $(TESTS)
+
+test-slow: $(READY)
+	$(RUN) pytest -n $(JOBS) -m "slow and not gpu" $(TESTS)
 
 test-gpu:
 	"$(or $(PYTHON),python3)" tests/gpu/machine.py

@@ -207,7 +207,8 @@ def test_in_a_soak_with_every_fault_the_books_agree_and_the_budget_holds(tmp_pat
         assert spent.tokens <= tokens
         assert len(server.log) > 450
         assert set(states) <= {"done", "refused", "lost"}
-        assert kinds["outage"] == kinds["outage over"] > 0
+        # the budget may end the run while servers are out
+        assert 0 <= kinds["outage"] - kinds["outage over"] <= 2 < kinds["outage over"]
         billed = server.billed(told=True)
         assert spent.tokens - guessed[0] == billed.input + billed.output + billed.reasoning
         unknown = server.billed(told=False)

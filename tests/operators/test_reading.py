@@ -343,9 +343,7 @@ def test_unusable_answers_are_refused_with_the_remedy(
 
 
 def test_paths_are_reduced_to_their_names() -> None:
-    text = (
-        "/srv/eve/x/kernel.cu(3): error: a / b, float*/int /usr/local/cuda/include/cuda_fp16.h:7"
-    )
+    text = "/srv/eve/x/kernel.cu(3): error: a / b, float*/int /usr/local/cuda/include/cuda_fp16.h:7"
     assert without_paths(text) == "kernel.cu(3): error: a / b, float*/int cuda_fp16.h:7"
 
 
