@@ -3,8 +3,8 @@
 Truth is the reference in float64. A tier's bound is four times PyTorch's own error on operands as
 that tier has them, at least 8 units in the last place of the output type (4 of a 16-bit one): a
 float32 sum of many terms is off by that much where PyTorch's happens to be exact. As operands
-count all floating-point leaves: inputs, parameters, buffers and states. They are rounded here, in float32
-arithmetic, so that tiers mean the same on every device:
+count all floating-point leaves: inputs, parameters, buffers and states. They are rounded here, in
+float32 arithmetic, so that tiers mean the same on every device:
 
 - ``fp32``: as they are, and twice more with each float32 operand moved by up to two units in its
   last place: so an honest kernel that sums or scales in another order passes where the problem
