@@ -65,13 +65,16 @@ def enter(jail: Jail, *, first_process: bool = False, info_fd: int | None = None
     if why := namespaces_missing():
         raise RuntimeError(f"no namespaces: {why}")
     options = [str(bubblewrap()), *_BASE]
-    options += [word for mount in jail.mounts for word in mount.options()]
+    # a private /tmp would hide what is mounted below it: a virtual environment in /tmp, say
+    below = [mount for mount in jail.mounts if mount.inside.startswith("/tmp/")]
+    options += [word for mount in jail.mounts if mount not in below for word in mount.options()]
+    if jail.tmp_bytes:
+        options += ["--size", str(jail.tmp_bytes), "--tmpfs", "/tmp"]
+    options += [word for mount in below for word in mount.options()]
     for name, value in jail.environment.items():
         options += ["--setenv", name, value]
     if jail.proc:
         options += ["--proc", "/proc"]
-    if jail.tmp_bytes:
-        options += ["--size", str(jail.tmp_bytes), "--tmpfs", "/tmp"]
     options += ["--remount-ro", "/", "--chdir", jail.directory]
     if first_process:
         options.append("--as-pid-1")

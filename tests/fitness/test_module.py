@@ -163,8 +163,9 @@ def test_a_module_takes_no_compiler_flags(judge):
 @pytest.mark.skipif(bool(namespaces_missing()), reason="no namespaces here")
 def test_nothing_of_this_machine_or_of_the_task_is_seen_from_inside(judge):
     look = """
-import os
-seen = [p for p in ("/home", "/etc/passwd", "/tmp", "/var", "/proc/self") if os.path.exists(p)]
+import os, sys
+places = ("/home", "/etc/passwd", "/tmp", "/var", "/proc/self")
+seen = [p for p in places if os.path.exists(p) and not sys.prefix.startswith(p)]
 raise RuntimeError(f"{seen} {sorted(os.listdir('/kernel.so'))} {os.environ.get('HOME')}")
 """
 

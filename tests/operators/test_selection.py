@@ -47,7 +47,9 @@ def test_what_does_not_fit_is_refused_with_the_list_of_what_does(name: str) -> N
 
 
 def test_values_that_a_scheme_cannot_use_are_found_at_once() -> None:
-    with pytest.raises(ValueError, match="selTournament fails with these arguments: "):
+    with pytest.raises(
+        ValueError, match="selTournament: tournsize must be a whole number from 1 on"
+    ):
         scheme("selTournament", {"tournsize": "three"})
     with pytest.raises(ValueError, match="pressure must lie between 1 and 2, not 3"):
         scheme("rank", {"pressure": 3})
