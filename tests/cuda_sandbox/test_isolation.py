@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import tempfile
 from pathlib import Path
 
 import numpy as np
@@ -34,6 +36,18 @@ int launch(const float* x, const int32_t* what, float* out, void* workspace) {
 @pytest.fixture
 def no_namespaces(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(isolation, "namespaces_missing", lambda: "forbidden here, for a test")
+
+
+@pytest.mark.skipif(bool(isolation.namespaces_missing()), reason="no namespaces here")
+def test_what_is_mounted_below_tmp_is_seen_in_spite_of_a_private_tmp() -> None:
+    system = tuple(Mount(Path(at)) for at in ("/usr", "/bin", "/lib", "/lib64"))
+    with tempfile.TemporaryDirectory(dir="/tmp") as folder, tempfile.NamedTemporaryFile(dir="/tmp"):
+        Path(folder, "mark").touch()
+        jail = Jail((*system, Mount(Path(folder))), tmp_bytes=1 << 20)
+        look = [*isolation.enter(jail), "/bin/sh", "-c", f"ls {folder}; ls /tmp"]
+        seen = subprocess.run(look, capture_output=True, text=True, check=True).stdout.split()
+
+    assert seen == ["mark", Path(folder).name]
 
 
 def test_every_layer_that_is_missing_says_why() -> None:
