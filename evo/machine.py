@@ -6,14 +6,13 @@ CUDA's driver is asked in a process of its own: once loaded it would stay in the
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from cuda_sandbox import devices as host
-from cuda_sandbox.children import import_path
+from cuda_sandbox.children import environment
 from cuda_sandbox.driver import CudaDevice
 from cuda_sandbox.errors import UserError
 from fitness.hardware import Ceilings
@@ -139,10 +138,9 @@ def peak(gpu: CudaDevice) -> Ceilings | None:
 def gpus() -> tuple[CudaDevice, ...]:
     """The CUDA devices that the driver shows; none without a driver."""
     command = [sys.executable, "-P", "-m", "cuda_sandbox.driver"]
-    environment = os.environ | {"PYTHONPATH": import_path()}
     try:
         done = subprocess.run(
-            command, capture_output=True, text=True, timeout=60, check=True, env=environment
+            command, capture_output=True, text=True, timeout=60, check=True, env=environment()
         )
     except subprocess.CalledProcessError as error:
         raise UserError(f"the CUDA driver cannot be asked: {error.stderr.strip()}") from error

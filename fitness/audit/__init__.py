@@ -18,7 +18,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from cuda_sandbox.cache import cache_dir
-from cuda_sandbox.children import import_path
+from cuda_sandbox.children import environment
 from fitness.audit.record import Audit, Job, Outcome, from_json, to_json
 from fitness.errors import TaskError
 from fitness.evaluation import Demand
@@ -97,7 +97,7 @@ def _from_worker(jobs: Sequence[Job]) -> Iterator[Audit]:
         [sys.executable, "-P", "-m", "fitness.audit.worker", str(os.getpid())],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
-        env={**os.environ, "PYTHONPATH": import_path(), **hidden},
+        env=environment(**hidden),
         text=True,
     ) as worker:
         try:

@@ -213,6 +213,16 @@ def test_audits_are_kept_and_made_anew_when_the_task_or_the_demand_changes(tmp_p
     assert other.outcome is Outcome.BROKEN  # no worker to ask
 
 
+def test_a_task_under_audit_sees_no_key_of_its_user(tmp_path, monkeypatch):
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-planted")
+    path = tmp_path / "curious.py"
+    path.write_text("import os\nraise RuntimeError(os.environ.get('OPENAI_API_KEY', 'no key'))\n")
+
+    (found,) = audits([Job(path, Demand())])
+
+    assert "RuntimeError: no key" in found.reason
+
+
 def test_a_run_does_not_begin_on_a_refused_task(tmp_path, monkeypatch):
     from evo.cli.main import main
 
