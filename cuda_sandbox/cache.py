@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import shutil
 import tempfile
@@ -92,6 +93,12 @@ def replacing(target: Path) -> Iterator[Path]:
         part.replace(target)
     finally:
         part.unlink(missing_ok=True)
+
+
+def write_json(target: Path, value: object) -> None:
+    """Write ``value`` so that a reader never sees half a file. Raises OSError."""
+    with replacing(target) as part:
+        part.write_text(json.dumps(value, indent=1), encoding="utf-8")
 
 
 def touch(path: Path) -> None:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import os
 import select
 import signal
 import subprocess
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 _PR_SET_PDEATHSIG = 1
 # in the name of a variable: what it holds is nobody's business but ours
@@ -36,6 +39,18 @@ def die_with(parent: int) -> None:
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != parent:
         os._exit(1)
+
+
+@contextlib.contextmanager
+def group(command: list[str], **options: Any) -> Iterator[subprocess.Popen[bytes]]:
+    """A child in a session of its own, whose whole group is killed at the end."""
+    child = subprocess.Popen(command, start_new_session=True, **options)
+    try:
+        yield child
+    finally:
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(child.pid, signal.SIGKILL)
+        child.wait()
 
 
 def wait_for(process: subprocess.Popen[bytes], timeout_s: float) -> int | None:

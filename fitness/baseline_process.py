@@ -8,7 +8,6 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import signal
 import subprocess
 import sys
 import tempfile
@@ -16,7 +15,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import IO, Any
 
-from cuda_sandbox.children import die_with, environment, wait_for
+from cuda_sandbox.children import die_with, environment, group, wait_for
 from fitness.evaluation import Interval, Tier
 from fitness.hardware import Ceilings
 
@@ -58,23 +57,12 @@ def _run(request: dict[str, Any], answer: Path, said: IO[bytes], deadline_s: flo
     """The child's exit code; None if it and its compilers had to be killed."""
     module = ["-P", "-m", "fitness.baseline_process"]  # -P: a task's folder must not hide ours
     command = [sys.executable, *module, str(answer), str(os.getpid())]
-    child = subprocess.Popen(
-        command,
-        stdin=subprocess.PIPE,
-        stdout=said,
-        stderr=said,
-        env=environment(),
-        start_new_session=True,
-    )
-    try:
+    pipes = {"stdin": subprocess.PIPE, "stdout": said, "stderr": said}
+    with group(command, env=environment(), **pipes) as child:
         assert child.stdin is not None
         with contextlib.suppress(BrokenPipeError), child.stdin:
             child.stdin.write(json.dumps(request).encode())
         return wait_for(child, deadline_s)
-    finally:
-        with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.killpg(child.pid, signal.SIGKILL)
-        child.wait()
 
 
 def main() -> None:

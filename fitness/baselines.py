@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from cuda_sandbox.cache import cache_dir
+from cuda_sandbox.cache import cache_dir, write_json
 from cuda_sandbox.slot import timing_slot
 from fitness.baseline_process import Request, measure
 from fitness.errors import TaskError
 from fitness.evaluation import Baseline, Interval, Precision, Tier
-from fitness.hardware import Ceilings, device_name, slot, write_json
+from fitness.hardware import Ceilings, device_name, slot
 from fitness.modes import MODES, Facts
 from fitness.roofline import impossible
 from fitness.stopwatch import Stopwatch

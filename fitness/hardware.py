@@ -5,14 +5,12 @@ from __future__ import annotations
 import contextlib
 import functools
 import json
-import os
 import time
 from collections.abc import Callable
 from dataclasses import asdict, astuple, dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING
 
-from cuda_sandbox.cache import cache_dir
+from cuda_sandbox.cache import cache_dir, write_json
 from cuda_sandbox.devices import cpu
 from cuda_sandbox.errors import UserError
 from fitness.evaluation import Tier
@@ -159,14 +157,6 @@ def ceilings(device: torch.device, threads: int) -> Ceilings:
         found = found.or_better(Ceilings(**json.loads(path.read_text())))
     write_json(path, asdict(found))
     return found
-
-
-def write_json(path: Path, value: object) -> None:
-    """Write ``value`` so that a reader never sees half a file."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    draft = path.with_suffix(f".{os.getpid()}.tmp")
-    draft.write_text(json.dumps(value, indent=1))
-    draft.replace(path)
 
 
 def require(device: str) -> None:

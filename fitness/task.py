@@ -13,16 +13,14 @@ import importlib.metadata
 import json
 import os
 import re
-import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from cuda_sandbox.cache import cache_dir
-from cuda_sandbox.children import environment
+from cuda_sandbox.cache import cache_dir, write_json
+from cuda_sandbox.children import environment, group
 from fitness.description import TaskDescription, from_json
 from fitness.errors import TaskError
 
@@ -49,7 +47,8 @@ def describe(path: str | Path, deadline_s: float = 60.0) -> TaskDescription:
         return from_json(json.loads(entry.read_text()))
     answer = _ask_child(path, deadline_s)
     if not answer["beside"]:  # what it imports may change while the file stays the same
-        _keep(entry, answer)
+        with contextlib.suppress(OSError):  # a cache that cannot be written only costs time
+            write_json(entry, answer)
     return from_json(answer)
 
 
@@ -91,15 +90,6 @@ def _versions() -> bytes:
     return hashlib.sha256(torch.encode() + ours).digest()
 
 
-def _keep(entry: Path, answer: dict[str, Any]) -> None:
-    """Write to the cache; a cache that cannot be written costs time, nothing else."""
-    with contextlib.suppress(OSError):
-        entry.parent.mkdir(parents=True, exist_ok=True)
-        part = entry.with_suffix(f".{os.getpid()}.part")
-        part.write_text(json.dumps(answer))
-        part.replace(entry)
-
-
 def _ask_child(path: Path, deadline_s: float) -> dict[str, Any]:
     """Run ``python -m fitness.describe`` and read its answer. Raises TaskError."""
     with tempfile.TemporaryDirectory(prefix="kernelevo-") as folder:
@@ -118,7 +108,7 @@ def _run_child(path: Path, answer: Path, errors: Path, deadline_s: float) -> int
     command = [sys.executable, "-P", "-m", "fitness.describe", str(path.resolve()), str(answer)]
     with (
         errors.open("wb") as stderr,
-        _group(
+        group(
             [*command, str(deadline_s), str(os.getpid())],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
@@ -131,18 +121,6 @@ def _run_child(path: Path, answer: Path, errors: Path, deadline_s: float) -> int
             return child.wait(deadline_s + _START_S)
         except subprocess.TimeoutExpired:
             return None
-
-
-@contextlib.contextmanager
-def _group(command: list[str], **options: Any) -> Iterator[subprocess.Popen[bytes]]:
-    """A child in a session of its own, whose whole group is killed at the end."""
-    child = subprocess.Popen(command, start_new_session=True, **options)
-    try:
-        yield child
-    finally:
-        with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.killpg(child.pid, signal.SIGKILL)
-        child.wait()
 
 
 def _death(path: Path, code: int | None, stderr: str, deadline_s: float) -> str:

@@ -151,31 +151,25 @@ class Trial:
         process, again and again: other programs may use the device now and then. Raises
         DeviceShared if it is busy all the time even without the worker.
         """
-        if not self._pulse or self._rng.random() >= _GLANCE or not self._pulse.disturbed():
+        pulse = self._pulse
+        if not pulse or self._rng.random() >= _GLANCE or not pulse.disturbed():
             return
         at_rest = []
         for _ in range(_LOOKS):  # in turns, so that a burst of other work fits neither
-            if not self._busy_after_call(contents):
+            content = self._rng.choice(contents).fresh(self._rng)
+            self._read(self._worker.run, [content.leaves], flush=True)
+            if not pulse.disturbed():
                 return
-            at_rest.append(self._busy_after(_REST_S))
+            at_rest.append(_disturbed_after(_REST_S, pulse))
         if any(at_rest):
             self._worker.close()
-            at_rest = [self._busy_after(_LONG_REST_S) for _ in range(_LOOKS)]
+            at_rest = [_disturbed_after(_LONG_REST_S, pulse) for _ in range(_LOOKS)]
         if not any(at_rest):
             reason = "the device was still at work after launch's work had ended"
             raise CandidateFailure(Status.HACK, reason)
         raise DeviceShared(
             f"{self._arena.device} is kept busy by something else; end that, and call again"
         )
-
-    def _busy_after_call(self, contents: Sequence[TimedContent]) -> bool:
-        content = self._rng.choice(contents).fresh(self._rng)
-        self._read(self._worker.run, [content.leaves], flush=True)
-        return self._pulse is not None and self._pulse.disturbed()
-
-    def _busy_after(self, rest_s: float) -> bool:
-        time.sleep(rest_s)
-        return self._pulse is not None and self._pulse.disturbed()
 
     def _check(self, at: int, content: TimedContent, glimpse: tuple[Tensor, ...]) -> None:
         self._arena.inspect(content.leaves, glimpse, at)
@@ -242,3 +236,8 @@ class Trial:
         worker, judge = (later.since(earlier) for later, earlier in zip(now, before, strict=True))
         busy = worker.busy_ms(self._threads) / calls
         return Reading(reading.worker_ms, reading.judge_ms, busy, judge.delay_ms, calls)
+
+
+def _disturbed_after(rest_s: float, pulse: Pulse) -> bool:
+    time.sleep(rest_s)
+    return pulse.disturbed()

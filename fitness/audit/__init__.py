@@ -8,6 +8,7 @@ require_sound   raises TaskError for a task that is refused; for the beginning o
 from __future__ import annotations
 
 import contextlib
+import functools
 import hashlib
 import json
 import os
@@ -17,7 +18,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from cuda_sandbox.cache import cache_dir
+from cuda_sandbox.cache import cache_dir, write_json
 from cuda_sandbox.children import environment
 from fitness.audit.record import Audit, Job, Outcome, from_json, to_json
 from fitness.errors import TaskError
@@ -129,19 +130,16 @@ def _keep(job: Job, audit: Audit) -> None:
     if audit.outcome not in _KEPT or audit.reason or audit.beside:
         return
     with contextlib.suppress(OSError):
-        entry = _entry(job)
-        entry.parent.mkdir(parents=True, exist_ok=True)
-        part = entry.with_suffix(f".{os.getpid()}.part")
-        part.write_text(json.dumps(to_json(audit)))
-        part.replace(entry)
+        write_json(_entry(job), to_json(audit))
 
 
 def _entry(job: Job) -> Path:
     """Where an audit is kept: by task, demand, device and our own sources."""
-    ours = map(_digest, sorted(Path(__file__).parent.glob("*.py")))
-    text = "\0".join((task_key(job.path), str(job.demand), job.device, *ours))
+    text = "\0".join((task_key(job.path), str(job.demand), job.device, *_ours()))
     return cache_dir() / "audits" / f"{hashlib.sha256(text.encode()).hexdigest()}.json"
 
 
-def _digest(path: Path) -> str:
-    return hashlib.sha256(path.read_bytes()).hexdigest()
+@functools.cache
+def _ours() -> tuple[str, ...]:
+    sources = sorted(Path(__file__).parent.glob("*.py"))
+    return tuple(hashlib.sha256(source.read_bytes()).hexdigest() for source in sources)
