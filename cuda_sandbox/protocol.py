@@ -31,6 +31,7 @@ class Flag(IntFlag):
     NONE = 0
     WRITABLE = 1
     FLUSH = 2
+    BARE = 4  # a CUDA worker's alone: nothing between the calls, and no clock of its own
 
 
 class Kind(IntEnum):

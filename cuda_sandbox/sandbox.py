@@ -133,6 +133,17 @@ class Worker:
         """The same with a kernel that does nothing: the overhead that ``run`` contains, in ms."""
         return self._timed(Op.RUN_EMPTY, calls, flush)
 
+    def run_bare(self, calls: int) -> list[float]:
+        """Call a CUDA kernel so often, one call right behind the other, and wait for the last.
+
+        Nothing else is done and no time told (the list is empty): that is for our own clock.
+        """
+        resting = self._resting
+        self._ask(Request(Op.RUN, flags=Flag.BARE, calls=calls), "running")
+        if resting:
+            self._rest()
+        return []
+
     @contextlib.contextmanager
     def frozen(self) -> Iterator[None]:
         """Within, every thread of the worker stands still: nobody writes to what is compared."""
@@ -232,7 +243,8 @@ class Worker:
             raise self._death(doing) from None
         except TimeoutError:
             raise self._late(doing) from None
-        wanted = Kind.TIMES if request.calls else wanted
+        if request.calls and not request.flags & Flag.BARE:
+            wanted = Kind.TIMES
         return self._expect(self._receive(deadline, doing), wanted)
 
     def _receive(self, deadline: float, doing: str) -> Reply:

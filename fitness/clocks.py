@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -13,21 +14,26 @@ _JITTER_MS = 0.1
 _ACCOUNT_MS = 0.01
 """How exact the CPU's account is."""
 
+_ROW_SHARE, _ROW_MS, _LONGEST_ROW = 0.05, 6.0, 1024
+"""How far calls in a row may be above what one is told to take, and how long such a row is."""
+
+_MOST_AROUND_MS = 0.5
+"""What may go by around any number of a GPU's calls: mostly its switch from process to process."""
+
 
 @dataclass(frozen=True, slots=True)
 class Reading:
     """One call in ms: by the worker's clock, by the judge's around it, and what the system saw.
 
-    ``busy_ms`` is the least time in which the worker can have used the CPU as it did, and
-    ``delay_ms`` what the judge waited for a CPU; both are zero where a GPU does the work. Of a
-    batch of ``calls`` the mean: the judge looks at the clock only before and after all of them.
+    ``busy_ms`` is the least time in which the worker can have used the CPU as it did, None where a
+    GPU does the work and nobody keeps such an account; ``delay_ms`` what the judge waited for a
+    CPU.
     """
 
     worker_ms: float
     judge_ms: float
-    busy_ms: float = 0.0
+    busy_ms: float | None = None
     delay_ms: float = 0.0
-    calls: int = 1
 
     @property
     def hidden_ms(self) -> float:
@@ -41,34 +47,21 @@ def suspicion(calls: Sequence[Reading], empty: Sequence[Reading]) -> str:
     ``empty`` are calls of a kernel that does nothing: what they take is overhead. Low quantiles
     are compared, since delays come and go while a false clock stays.
     """
-    told = statistics.median(call.worker_ms for call in calls)
-    limit = told * _SHARE + _JITTER_MS / calls[0].calls
+    told, limit = told_ms(calls), _limit(calls)
     hidden = _low([call.hidden_ms for call in calls]) - _low([call.hidden_ms for call in empty])
     if hidden <= limit:
         return ""
-    busy = _low([call.busy_ms for call in calls]) - _low([call.busy_ms for call in empty])
-    if busy <= told + limit and not _quiet(calls, empty, limit):
+    busy = _busier(calls, empty)
+    if busy is not None and busy <= told + limit and not quiet(calls, empty):
         return ""  # others were using the machine, and the CPU time fits what was told
-    return (
-        f"clocks: its process tells {told:.4g} ms a call, "
-        f"the judge's clock {told + max(hidden, busy - told):.4g} ms"
-    )
+    return _complaint(told, told + max(hidden, (busy or 0.0) - told))
 
 
-def disagreement(alone: Sequence[Reading], row: Sequence[Reading]) -> str:
-    """Why times told of single calls cannot be, beside those of many in a row; empty if they can.
-
-    The judge's clock is held against the latter, since it is exact enough for those only.
-    """
-    if not row:
-        return ""
-    told, again = (statistics.median(call.worker_ms for call in calls) for calls in (alone, row))
-    if told + again * _SHARE + _JITTER_MS / row[0].calls >= again:
-        return ""
-    return (
-        f"clocks: its process tells {told:.4g} ms of a call alone, "
-        f"{again:.4g} ms of one among {row[0].calls} in a row"
-    )
+def quiet(calls: Sequence[Reading], empty: Sequence[Reading]) -> bool:
+    """Whether nothing but the candidate can have kept the judge waiting longer than it may."""
+    limit = _limit(calls)
+    delay = _low([call.delay_ms for call in calls])
+    return _spread([call.hidden_ms for call in empty]) <= limit and delay <= limit / 4
 
 
 def understated_ms(calls: Sequence[Reading], empty: Sequence[Reading]) -> float:
@@ -77,17 +70,77 @@ def understated_ms(calls: Sequence[Reading], empty: Sequence[Reading]) -> float:
     A clock may be wrong by a little without any suspicion, which is much for a small kernel. The
     CPU's account is exact enough for that, also on a busy machine; 0 for a clock that is right.
     """
-    used = _low([call.busy_ms for call in calls]) - _low([call.busy_ms for call in empty])
+    used = _busier(calls, empty)
+    if used is None:
+        return 0.0
     gap = used - _low([call.worker_ms for call in calls])
     return gap if gap > _ACCOUNT_MS else 0.0
 
 
-def _quiet(calls: Sequence[Reading], empty: Sequence[Reading], limit: float) -> bool:
-    """Whether nothing but the candidate can have kept the judge waiting that long."""
-    overhead = sorted(call.hidden_ms for call in empty)
-    few = len(overhead) // 5
-    spread = overhead[-1 - few] - overhead[few]
-    return spread <= limit and _low([call.delay_ms for call in calls]) <= limit / 4
+def told_ms(calls: Sequence[Reading]) -> float:
+    """What the worker says that a call takes."""
+    return statistics.median(call.worker_ms for call in calls)
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """Calls on a GPU one right behind the other, by the judge's clock alone.
+
+    ``row`` are the times (ms) of ``calls`` each, ``one`` those of single ones. A worker has no say
+    in this. Its calls are warm here and nothing lies between them, so a call with cold caches
+    takes rather longer than the mean of a row.
+    """
+
+    calls: int
+    row: Sequence[float]
+    one: Sequence[float]
+
+    @staticmethod
+    def length(calls: Sequence[Reading]) -> int:
+        """How many calls make a row that is long beside what goes by around it.
+
+        ``calls`` are single ones. What the judge saw of them bounds a row that liars ask for.
+        """
+        seen = statistics.median(call.judge_ms for call in calls)
+        least = max(told_ms(calls), _ROW_MS / _LONGEST_ROW)
+        return math.ceil(min(_ROW_MS / least, max(1.0, 100 * _ROW_MS / seen)))
+
+    def complaint(self, told: float) -> str:
+        """Why a call cannot have taken the ``told`` ms; empty if it can."""
+        around = min(max(0.0, _low(self.one) - told), _MOST_AROUND_MS)
+        mean = (_low(self.row) - around) / self.calls
+        if mean <= told * (1 + _ROW_SHARE) + _JITTER_MS / self.calls:
+            return ""
+        return _complaint(told, mean)
+
+    def quiet(self, told: float) -> bool:
+        """Whether the rows agree so well that nothing else can have used the device."""
+        return _spread(self.row) <= _JITTER_MS + _ROW_SHARE * told * self.calls
+
+
+def _complaint(told: float, seen: float) -> str:
+    return f"clocks: its process tells {told:.4g} ms a call, the judge's clock {seen:.4g} ms"
+
+
+def _limit(calls: Sequence[Reading]) -> float:
+    """How much more than the worker tells the judge's clock may show."""
+    return told_ms(calls) * _SHARE + _JITTER_MS
+
+
+def _busier(calls: Sequence[Reading], empty: Sequence[Reading]) -> float | None:
+    """The CPU time of a call beyond that of an empty one; None where there is no account."""
+    used, overhead = (
+        [call.busy_ms for call in readings if call.busy_ms is not None]
+        for readings in (calls, empty)
+    )
+    return _low(used) - _low(overhead) if used and overhead else None
+
+
+def _spread(values: Sequence[float]) -> float:
+    """How far ``values`` are apart, a fifth at either end left out."""
+    ordered = sorted(values)
+    few = len(ordered) // 5
+    return ordered[-1 - few] - ordered[few]
 
 
 def _low(values: Sequence[float]) -> float:

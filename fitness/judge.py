@@ -188,14 +188,15 @@ class Judge:
             )
         if compiled.object_key is None:
             raise CandidateFailure(compiled.status, compiled.reason)
-        arena = arena if language.in_batches else arena.alone()
+        arena = arena if language.in_rows else arena.alone()
         for buffers in arena.sets:
             buffers.damaged()  # what an earlier candidate broke is not this one's doing
         with language.worker(compiled, self, arena) as worker:
             worker.bind(*arena.sets[1:])
             arena.take_workspace()
             again = functools.partial(self.trial, kernel, compiled, arena)
-            yield Trial(worker, arena, self.rng, self.threads, self.pulse, again)
+            rows = language.in_rows
+            yield Trial(worker, arena, self.rng, self.threads, self.pulse, again, rows)
 
     def _require_own(self, ran: Execution | None) -> None:
         """Raises CandidateFailure(REJECTED) where others compute and that is not wanted."""

@@ -70,7 +70,7 @@ def roofline(task: TaskDescription, tier: Tier, ceilings: Ceilings) -> Roofline:
     type, that of half products.
     """
     memory_ms = compulsory_bytes(task) / ceilings.bytes_per_s * 1e3
-    memory = Roofline(memory_ms, f"memory {ceilings.bytes_per_s / 1e9:.3g} GB/s")
+    memory = Roofline(memory_ms, f"memory {ceilings.bytes_per_s / 1e9:.0f} GB/s")
     if not task.flops:
         return memory
     unit, rate = ceilings.fastest(Tier.HALF if _is_half(task) else tier)

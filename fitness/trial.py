@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import functools
 import os
 import random
-import statistics
 import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import TypeVar
@@ -16,7 +16,7 @@ from torch import Tensor
 from cuda_sandbox.report import CandidateFailure, Status
 from cuda_sandbox.sandbox import Worker
 from fitness.arena import Arena, same_bytes
-from fitness.clocks import Reading, disagreement, suspicion, understated_ms
+from fitness.clocks import Reading, Rows, quiet, suspicion, told_ms, understated_ms
 from fitness.contents import TimedContent
 from fitness.hardware import cache_bytes
 from fitness.pulse import DeviceShared, Pulse
@@ -28,7 +28,7 @@ _ROUNDS = 4
 
 Answer = TypeVar("Answer")
 
-_LEAST_READINGS = 7
+_LEAST_READINGS, _ROWS = 7, 5
 _LATE_S = 0.03
 _GLANCE = 0.2
 """Share of batches after which we look whether the device really is idle."""
@@ -43,7 +43,8 @@ class Trial:
     DeviceShared where nothing can be said of it.
 
     ``pulse`` tells whether the device is idle between calls; None where that is known. ``anew``
-    opens another trial of the same kernel on the same arena, in a process of its own.
+    opens another trial of the same kernel on the same arena, in a process of its own. ``in_rows``:
+    whether a worker on a GPU can make many calls one right behind the other.
     """
 
     def __init__(
@@ -54,6 +55,7 @@ class Trial:
         threads: int,
         pulse: Pulse | None = None,
         anew: Callable[[], contextlib.AbstractContextManager[Trial]] | None = None,
+        in_rows: bool = True,
     ) -> None:
         self.anew = anew
         self._worker = worker
@@ -61,12 +63,14 @@ class Trial:
         self._arena = arena
         self._rng = rng
         self._pulse = pulse
+        self._in_rows = in_rows and not self._on_cpu
         self._readings: list[Reading] = []
         self._ballast: ctypes.Array[ctypes.c_char] | None = None
 
     def outputs(self, leaves: Mapping[str, Tensor]) -> tuple[Tensor, ...]:
         """What the kernel makes of ``leaves``, in one untimed call."""
-        _, glimpses = self._read(self._worker.run, [leaves], flush=False)
+        run = functools.partial(self._worker.run, 1, flush=False)
+        _, glimpses = self._read(run, [leaves], evict=False)
         with self._worker.frozen():
             self._arena.inspect(leaves, glimpses[0])
             outputs = self._arena.outputs()
@@ -93,7 +97,7 @@ class Trial:
 
         Nobody has seen those arguments before. The outputs are checked.
         """
-        reading = self._batch(contents, 1)
+        reading = self._checked(contents, 1, self._call(self._worker.run))
         self._readings.append(reading)
         return reading.worker_ms
 
@@ -109,35 +113,56 @@ class Trial:
     def compare_clocks(self, contents: Sequence[TimedContent]) -> float:
         """What the worker's times lack (ms): see `understated_ms`.
 
-        Raises CandidateFailure(HACK) if the judge's clock saw more time than the worker tells.
+        Raises CandidateFailure(HACK) if the judge's clock saw more time than the worker tells, and
+        DeviceShared if that may have been others' doing.
         """
-        complaint = ""
+        compare = self._hold_rows if self._in_rows else self._hold_calls
+        complaint, alone = "", True
         for _ in range(_ROUNDS):
             while len(self._readings) < _LEAST_READINGS:
                 self.timed(contents)
-            empty = [self._empty(contents) for _ in range(_LEAST_READINGS)]
-            row = self._in_a_row(contents)
-            complaint = suspicion(row or self._readings, empty)
-            complaint = complaint or disagreement(self._readings, row)
+            complaint, alone, missing = compare(contents)
             if not complaint:
-                return understated_ms(self._readings, empty)
+                return missing
             self._readings.clear()
-        raise CandidateFailure(Status.HACK, complaint)
+        if alone:
+            raise CandidateFailure(Status.HACK, complaint)
+        raise DeviceShared(f"{self._arena.device} is too busy with something else to hold a clock")
 
-    def _in_a_row(self, contents: Sequence[TimedContent]) -> list[Reading]:
-        """Calls on all sets of buffers between two looks at our clock; none if there is one set.
+    def _hold_calls(self, contents: Sequence[TimedContent]) -> tuple[str, bool, float]:
+        """Single calls by both clocks: complaint, whether we are alone here, what they lack."""
+        leaves = [contents[0].leaves]
+        run = self._call(self._worker.run_empty)
+        empty = [self._read(run, leaves)[0] for _ in range(_LEAST_READINGS)]
+        alone = self._on_cpu or quiet(self._readings, empty)
+        missing = understated_ms(self._readings, empty)
+        return suspicion(self._readings, empty), alone, missing
 
-        Their times are not reported: a kernel may know the arguments of the calls that follow.
+    def _hold_rows(self, contents: Sequence[TimedContent]) -> tuple[str, bool, float]:
+        """Calls in a row by the judge's clock: complaint, whether we are alone here, and 0.
+
+        A kernel may know the arguments of most calls in a row, so their time is never reported.
         """
-        count = len(self._arena)
-        rounds = _LEAST_READINGS if count > 1 else 0
-        return [self._batch(contents, count) for _ in range(rounds)]
+        told, count = told_ms(self._readings), Rows.length(self._readings)
+        one, row = ([self._row(contents, n) for _ in range(_ROWS)] for n in (1, count))
+        rows = Rows(count, row, one)
+        return rows.complaint(told), rows.quiet(told), 0.0
 
-    def _batch(self, contents: Sequence[TimedContent], count: int) -> Reading:
-        """One call on each of ``count`` sets of buffers, all of them checked."""
-        batch = [self._rng.choice(contents).fresh(self._rng) for _ in range(count)]
-        leaves = [content.leaves for content in batch]
-        reading, glimpses = self._read(self._worker.run, leaves, flush=True)
+    def _row(self, contents: Sequence[TimedContent], calls: int) -> float:
+        """The time (ms, judge's clock) of so many calls on the sets of buffers in turns."""
+        run = functools.partial(self._worker.run_bare, calls)
+        return self._checked(contents, min(calls, len(self._arena)), run).judge_ms
+
+    def _call(self, run: Callable[..., list[float]]) -> Callable[[], list[float]]:
+        """A call as it is timed: with cold caches, which on a CPU the judge sees to."""
+        return functools.partial(run, 1, flush=not self._on_cpu)
+
+    def _checked(
+        self, contents: Sequence[TimedContent], sets: int, run: Callable[[], list[float]]
+    ) -> Reading:
+        """Fresh arguments in so many sets of buffers, ``run``, and what it left there checked."""
+        batch = [self._rng.choice(contents).fresh(self._rng) for _ in range(sets)]
+        reading, glimpses = self._read(run, [content.leaves for content in batch])
         self._look_at_device(contents)
         with self._worker.frozen():
             for at, (content, glimpse) in enumerate(zip(batch, glimpses, strict=True)):
@@ -157,7 +182,7 @@ class Trial:
         at_rest = []
         for _ in range(_LOOKS):  # in turns, so that a burst of other work fits neither
             content = self._rng.choice(contents).fresh(self._rng)
-            self._read(self._worker.run, [content.leaves], flush=True)
+            self._read(self._call(self._worker.run), [content.leaves])
             if not pulse.disturbed():
                 return
             at_rest.append(_disturbed_after(_REST_S, pulse))
@@ -179,34 +204,36 @@ class Trial:
                 f"a timed call gave a wrong result where an untimed one did not: {complaint}",
             )
 
-    def _empty(self, contents: Sequence[TimedContent]) -> Reading:
-        """As many calls of nothing: what they take is overhead."""
-        leaves = contents[0].leaves
-        return self._read(self._worker.run_empty, [leaves] * len(self._arena), flush=True)[0]
+    @property
+    def _on_cpu(self) -> bool:
+        return self._arena.device.type == "cpu"
 
     def _read(
-        self, run: Callable[..., list[float]], batch: Sequence[Mapping[str, Tensor]], *, flush: bool
+        self,
+        run: Callable[[], list[float]],
+        batch: Sequence[Mapping[str, Tensor]],
+        *,
+        evict: bool = True,
     ) -> tuple[Reading, list[tuple[Tensor, ...]]]:
-        """One call on each of ``batch`` by both clocks, on freshly written arguments.
+        """``run`` by both clocks, with ``batch`` just written into the sets of buffers.
 
         Also the outputs' glimpses, taken as soon as the last call has returned. The worker stands
         still before and after: nobody can look at the arguments and start on the work. Freshly
         written also for a call of nothing: a GPU that switches from our context to the worker's
         takes about 0.2 ms, which is overhead too.
         """
-        on_cpu = self._arena.device.type == "cpu"
         with self._worker.frozen():
             for at, leaves in enumerate(batch):
                 self._arena.write(leaves, at)
-            if flush and on_cpu:
+            if evict and self._on_cpu:
                 # Not in the worker: emptying the caches takes longer than many kernels, and its
                 # jitter would drown them in the judge's clock.
                 self._evict()
             before = self._witness()
         started = time.perf_counter()
-        times = run(len(batch), flush=flush and not on_cpu)
+        times = run()
         judge_ms = (time.perf_counter() - started) * 1e3
-        with self._worker.frozen() if on_cpu else contextlib.nullcontext():
+        with self._worker.frozen() if self._on_cpu else contextlib.nullcontext():
             glimpses = [self._arena.glimpse(at) for at in range(len(batch))]
             return self._seen(times, judge_ms, before), glimpses
 
@@ -217,7 +244,7 @@ class Trial:
 
     def _witness(self) -> tuple[Usage, Usage] | None:
         """What the worker and we have used of the CPU; None where the GPU does the work."""
-        if self._arena.device.type != "cpu":
+        if not self._on_cpu:
             return None
         try:
             return usage(self._worker.pid), usage(os.getpid())
@@ -229,13 +256,11 @@ class Trial:
         self, times: Sequence[float], judge_ms: float, before: tuple[Usage, Usage] | None
     ) -> Reading:
         now = self._witness()
-        calls = len(times)
-        reading = Reading(statistics.fmean(times), judge_ms / calls, calls=calls)
+        told = times[0] if times else 0.0
         if before is None or now is None:
-            return reading
+            return Reading(told, judge_ms)
         worker, judge = (later.since(earlier) for later, earlier in zip(now, before, strict=True))
-        busy = worker.busy_ms(self._threads) / calls
-        return Reading(reading.worker_ms, reading.judge_ms, busy, judge.delay_ms, calls)
+        return Reading(told, judge_ms, worker.busy_ms(self._threads), judge.delay_ms)
 
 
 def _disturbed_after(rest_s: float, pulse: Pulse) -> bool:

@@ -14,7 +14,7 @@
 namespace kernelevo {
 
 enum Op : uint32_t { BUFFER = 1, BIND = 2, RUN = 3, RUN_EMPTY = 4, SETTLE = 5 };
-enum Flag : uint32_t { WRITABLE = 1, FLUSH = 2 };
+enum Flag : uint32_t { WRITABLE = 1, FLUSH = 2, BARE = 4 };
 
 struct Request {
     uint32_t op, serial;

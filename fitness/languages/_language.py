@@ -22,7 +22,7 @@ class Language(ABC):
     name: str
     suffix: str
     devices: tuple[str, ...]  # kinds of device, the one to prefer first
-    in_batches = True  # whether many calls may be made between two looks at the judge's clock
+    in_rows = True  # whether calls on a GPU can be made one right behind the other
 
     @abstractmethod
     def compile(self, kernel: Kernel, judge: Judge) -> CompileReport:

@@ -23,7 +23,7 @@ class Module(Language):
     name = "module"
     suffix = ".py"
     devices = ("cuda", "cpu")
-    in_batches = False  # Python between the calls would be more than what clocks may differ by
+    in_rows = False  # Python between the calls would be more than what clocks may differ by
 
     def compile(self, kernel: Kernel, judge: Judge) -> CompileReport:
         """Its extensions built. Raises TaskError where the task cannot be told to it."""

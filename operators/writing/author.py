@@ -19,7 +19,7 @@ from operators.writing.text import shortened
 PORT = "replace the operation with a plain {} kernel"
 DESIGNED = "replace the operation with a {} kernel whose structure aims at the limits at once"
 LANGUAGE_NAMES = {"cpp": "C++", "cuda": "CUDA"}
-LONGEST_LINE = 300  # characters of an idea that a kernel's author names
+LONGEST_LINE = 1200  # characters of an idea that a kernel's author names
 
 Finish = Callable[[Kernel, str, Model], Draft]
 

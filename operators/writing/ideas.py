@@ -11,7 +11,7 @@ from operators.idea import Category, Idea
 from operators.writing import json_text
 from operators.writing.text import clean, shortened
 
-LONGEST_IDEA = 700  # characters
+LONGEST_IDEA = 4000  # characters: nothing that its author needs is left out
 MOST = 50  # items that are looked at
 
 SCHEMA: dict[str, Any] = {
@@ -42,7 +42,8 @@ _DETAILS = ("detail", "details", "description", "how", "explanation", "rationale
 _BULLET = re.compile(
     r"^\s{0,3}(?:\d{1,2}[.)]|[-*+]|#{1,4})\s+(?:idea\s*\d*\s*[:.-]\s*)?(.*\S)", re.I
 )
-_MARKUP = re.compile(r"[*`]{1,3}")  # underscores stay: _mm256_stream_ps is a name
+_MARKUP = re.compile(r"`{1,3}([^`]*)`{1,3}|(?<![\w*])\*\*(\S(?:[^*`]*\S)?)\*\*(?![\w*])")
+"""Code spans and bold. What else looks like markup is meant: _mm256_stream_ps, 31 * 132."""
 
 _SIGNS = {
     Category.ASYNCHRONY: r"async|prefetch|overlap|pipelin|double.?buffer|latency|tma\b|bulk|stage",
@@ -88,8 +89,12 @@ def _idea(item: Any, author: str, model: str) -> Idea | None:
         named = _first(fields, ("category", "kind", "type"))
     else:
         return None
-    text = shortened(_MARKUP.sub("", text), LONGEST_IDEA)
+    text = shortened(_plain(text), LONGEST_IDEA)
     return Idea(text, category_of(text, named), author, model) if len(text) > 3 else None
+
+
+def _plain(text: str) -> str:
+    return _MARKUP.sub(lambda match: match[1] or match[2] or "", text)
 
 
 def _first(fields: dict[str, Any], names: Iterable[str]) -> str:
@@ -115,4 +120,4 @@ def _bullets(text: str) -> Iterator[str]:
     for line in text.split("\n"):
         match = _BULLET.match(line[: 4 * LONGEST_IDEA])
         if match and len(match[1]) > 15:
-            yield shortened(_MARKUP.sub("", match[1]), LONGEST_IDEA)
+            yield shortened(_plain(match[1]), LONGEST_IDEA)

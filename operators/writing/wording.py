@@ -18,7 +18,7 @@ from operators.writing.text import shortened, without_paths
 LATENCY_S = 700e-9  # from memory, about, on a busy GPU
 ENOUGH_FLOP_PER_BYTE = 10  # above it arithmetic may be what limits
 LOG_LINES, LOG_CHARS = 40, 3000
-IDEA_CHARS, REASON_CHARS = 300, 160
+IDEA_CHARS, ANCESTOR_CHARS, REASON_CHARS = 400, 1200, 160
 
 _PRODUCTS = re.compile(r"mm|matmul|conv|linear|attention|einsum|dot|outer|lstm|gru")
 _REDUCES = re.compile(
@@ -69,8 +69,8 @@ def demand(asked: Demand, task: TaskDescription) -> str:
 
 _TIERS = {
     Tier.FP32: (
-        "Tier fp32: the error (relative to the output's rms) may be at most 4 times that of "
-        "PyTorch's own float32, without TF32. Sums over long rows need several partial sums."
+        "Tier fp32: the error (the largest of any element, over the output's rms) may be at most "
+        "4 times that of PyTorch's own float32, without TF32. Sums over long rows need several partial sums."
     ),
     Tier.TF32: (
         "Tier tf32: the error may be at most 4 times that of PyTorch with operands rounded to "
@@ -93,8 +93,8 @@ _PRODUCTS_OF = {
     Tier.HALF: "Half operands are fine where their range is kept; sums stay in float32.",
 }
 _HALF_TASK = (
-    "The error (relative to the output's rms) may be at most 4 times that of PyTorch's own result "
-    "in the task's type, which sums in float32 and rounds once at the end: do the same."
+    "The error (the largest of any element, over the output's rms) may be at most 4 times that of "
+    "PyTorch's own result in the task's type, which sums in float32 and rounds once at the end: do the same."
 )
 _LOOSE = {
     True: (
@@ -193,7 +193,7 @@ def _figures(found: Evaluation) -> Iterator[str]:
         floor = found.roofline_share * found.time_ms.median
         yield (
             f"{found.roofline_share:.0%} of the roofline: it would take {floor:.3g} ms at "
-            f"{found.roofline_ceiling}"
+            f"{found.roofline_ceiling} as measured here with plain kernels"
         )
     if found.bottleneck and not found.bottleneck.missing:
         yield from (f"profile: {line}" for line in found.bottleneck.lines())
@@ -241,12 +241,16 @@ def attempt(tried: Tried) -> str:
 
 def idea(one: Idea) -> str:
     """An idea with its category, on one line."""
-    return f"[{one.category}] {shortened(one.text, IDEA_CHARS)}"
+    return _line(one, IDEA_CHARS)
 
 
 def ideas(several: Sequence[Idea]) -> list[str]:
-    """Ideas, each once."""
-    return [idea(one) for one in {one.text: one for one in several}.values()]
+    """Ideas that are in a kernel, each once."""
+    return [_line(one, ANCESTOR_CHARS) for one in {one.text: one for one in several}.values()]
+
+
+def _line(one: Idea, longest: int) -> str:
+    return f"[{one.category}] {shortened(one.text, longest)}"
 
 
 def _outcome(tried: Tried) -> str:

@@ -228,6 +228,10 @@ def test_a_kernel_is_captured_and_replayed(bench: Bench, name: str) -> None:
         assert bench.correct()
         assert 0 < times[0] < 100
         assert 0 <= worker.run_empty(5, flush=False)[0] < 10
+        bench.out.fill_(float("nan"))
+        torch.cuda.synchronize()
+        assert worker.run_bare(300) == []
+        assert bench.correct()
     assert bench.buffers.damaged() == ()
 
 

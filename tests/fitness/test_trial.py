@@ -1,4 +1,4 @@
-"""A trial on a device that is still busy when the kernel has answered."""
+"""A trial on a device that is still busy when the kernel has answered, or that others use."""
 
 import random
 import types
@@ -8,6 +8,7 @@ import torch
 
 from cuda_sandbox.report import CandidateFailure, Status
 from fitness import trial as trials
+from fitness.clocks import Reading
 from fitness.pulse import DeviceShared
 from fitness.trial import Trial
 
@@ -46,7 +47,7 @@ def look(monkeypatch):
         worker = Worker()
         arena = types.SimpleNamespace(device=torch.device("cuda:0"))
         trial = Trial(worker, arena, random.Random(1), 1, Pulse(worker, rule))
-        trial._read = lambda run, batch, *, flush: run(len(batch), flush=flush)
+        trial._read = lambda run, batch: run()
         for _ in range(200):
             worker.run(1, flush=True)
             trial._look_at_device([content])
@@ -79,3 +80,31 @@ def test_other_programs_that_use_the_device_now_and_then_are_not_held_against_it
         return left[0] > 0
 
     look(rule)
+
+
+@pytest.fixture
+def compare():
+    """Both clocks on calls that take ``seen`` ms and are told to take ``told``."""
+
+    def compared(told, seen, noise=0.0):
+        rng = random.Random(1)
+        arena = types.SimpleNamespace(device=torch.device("cuda:0"))
+        worker = types.SimpleNamespace(run=print)
+        trial = Trial(worker, arena, rng, 1)
+        trial._checked = lambda contents, sets, run: Reading(told, seen + 0.3)
+        trial._row = lambda contents, calls: 0.2 + calls * seen + rng.random() * noise
+        return trial.compare_clocks([])
+
+    return compared
+
+
+def test_a_clock_that_lies_about_a_short_call_is_found_out(compare):
+    assert compare(told=0.02, seen=0.02) == 0
+    with pytest.raises(CandidateFailure, match=r"tells 0\.02 ms a call") as found:
+        compare(told=0.02, seen=0.03)
+    assert found.value.status is Status.HACK
+
+
+def test_on_a_device_that_others_use_a_clock_is_neither_believed_nor_held_against_it(compare):
+    with pytest.raises(DeviceShared, match="too busy"):
+        compare(told=0.02, seen=0.05, noise=10.0)

@@ -213,6 +213,7 @@ USES = {
             bulk_store(g, s, 64);
             bulk_stores_read<0>();
             store_async(in_block(s, cluster_rank() ^ 1), 1, in_block(&bar, 0));
+            cluster_wait(&bar, 1);
             cluster_barrier();
             float c[64] = {};
             products_begin();

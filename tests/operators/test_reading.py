@@ -357,3 +357,25 @@ def test_the_names_of_intrinsics_stay_whole_in_an_idea() -> None:
     one = {"title": "**stream**", "detail": "Use _mm256_stream_ps.", "category": "memory access"}
     (idea,) = ideas.read(json.dumps({"ideas": [one]}), "author")
     assert idea.text == "stream: Use _mm256_stream_ps."
+
+
+@pytest.mark.parametrize(
+    ("written", "read"),
+    [
+        ("4096 = 31 * 132 + 4, slot k * 66", "4096 = 31 * 132 + 4, slot k * 66"),
+        ("(ky % 4)*3 rows of a*b*c bytes", "(ky % 4)*3 rows of a*b*c bytes"),
+        ("load `float4` by one **whole** warp", "load float4 by one whole warp"),
+        ("pass `const float *x` and `float* y`", "pass const float *x and float* y"),
+    ],
+)
+def test_products_in_an_idea_are_no_markup(written: str, read: str) -> None:
+    (idea,) = ideas.read(json.dumps([written]), "author")
+    assert idea.text == read
+
+
+def test_an_idea_keeps_all_that_its_author_needs() -> None:
+    detail = " ".join(
+        f"Step {n}: the warps of side {n % 2} wait for barrier {n}." for n in range(40)
+    )
+    (idea,) = ideas.read(json.dumps([{"title": "turns", "detail": detail}]), "author")
+    assert idea.text == f"turns: {detail}"

@@ -76,7 +76,7 @@ softmax(const float* __restrict__ x, float* __restrict__ out) {
             store_async(in_block(&board.told[side][rank * WARPS + warp], lane), both,
                         in_block(&board.exchanged[side], lane));
         }
-        barrier_wait(&board.exchanged[side], n / 2 & 1);
+        cluster_wait(&board.exchanged[side], n / 2 & 1);
         float top = -INFINITY, total = 0;
 #pragma unroll
         for (int i = 0; i < (ALL_WARPS + 31) / 32; ++i) {
