@@ -70,7 +70,8 @@ def demand(asked: Demand, task: TaskDescription) -> str:
 _TIERS = {
     Tier.FP32: (
         "Tier fp32: the error (the largest of any element, over the output's rms) may be at most "
-        "4 times that of PyTorch's own float32, without TF32. Sums over long rows need several partial sums."
+        "4 times that of PyTorch's own float32, without TF32. Sums over long rows need several "
+        "partial sums."
     ),
     Tier.TF32: (
         "Tier tf32: the error may be at most 4 times that of PyTorch with operands rounded to "
@@ -94,7 +95,8 @@ _PRODUCTS_OF = {
 }
 _HALF_TASK = (
     "The error (the largest of any element, over the output's rms) may be at most 4 times that of "
-    "PyTorch's own result in the task's type, which sums in float32 and rounds once at the end: do the same."
+    "PyTorch's own result in the task's type, which sums in float32 and rounds once at the end: "
+    "do the same."
 )
 _LOOSE = {
     True: (
