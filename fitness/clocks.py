@@ -17,8 +17,9 @@ _ACCOUNT_MS = 0.01
 _ROW_SHARE, _ROW_MS, _LONGEST_ROW = 0.05, 6.0, 1024
 """How far calls in a row may be above what one is told to take, and how long such a row is."""
 
-_MOST_AROUND_MS = 0.5
-"""What may go by around any number of a GPU's calls: mostly its switch from process to process."""
+_MOST_AROUND_MS, _BETWEEN_MS = 0.5, 0.0015
+"""What may go by around any number of a GPU's calls, mostly its switch from process to process, and
+between two of them: graphs with several branches are not launched without a gap."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +62,9 @@ def quiet(calls: Sequence[Reading], empty: Sequence[Reading]) -> bool:
     """Whether nothing but the candidate can have kept the judge waiting longer than it may."""
     limit = _limit(calls)
     delay = _low([call.delay_ms for call in calls])
-    return _spread([call.hidden_ms for call in empty]) <= limit and delay <= limit / 4
+    overhead = sorted(call.hidden_ms for call in empty)
+    few = len(overhead) // 5
+    return overhead[-1 - few] - overhead[few] <= limit and delay <= limit / 4
 
 
 def understated_ms(calls: Sequence[Reading], empty: Sequence[Reading]) -> float:
@@ -86,36 +89,38 @@ def told_ms(calls: Sequence[Reading]) -> float:
 class Rows:
     """Calls on a GPU one right behind the other, by the judge's clock alone.
 
-    ``row`` are the times (ms) of ``calls`` each, ``one`` those of single ones. A worker has no say
-    in this. Its calls are warm here and nothing lies between them, so a call with cold caches
-    takes rather longer than the mean of a row.
+    ``alone`` are single calls by both clocks, ``row`` the times (ms) of ``calls`` in a row, in which
+    a worker has no say. Its calls are warm there and hardly anything lies between them, so a call
+    with cold caches takes rather longer than the mean of a row.
     """
 
+    alone: Sequence[Reading]
     calls: int
     row: Sequence[float]
-    one: Sequence[float]
 
     @staticmethod
-    def length(calls: Sequence[Reading]) -> int:
+    def length(alone: Sequence[Reading]) -> int:
         """How many calls make a row that is long beside what goes by around it.
 
-        ``calls`` are single ones. What the judge saw of them bounds a row that liars ask for.
+        What the judge saw of single calls bounds a row that a liar asks for.
         """
-        seen = statistics.median(call.judge_ms for call in calls)
-        least = max(told_ms(calls), _ROW_MS / _LONGEST_ROW)
+        seen = statistics.median(call.judge_ms for call in alone)
+        least = max(told_ms(alone), _ROW_MS / _LONGEST_ROW)
         return math.ceil(min(_ROW_MS / least, max(1.0, 100 * _ROW_MS / seen)))
 
-    def complaint(self, told: float) -> str:
-        """Why a call cannot have taken the ``told`` ms; empty if it can."""
-        around = min(max(0.0, _low(self.one) - told), _MOST_AROUND_MS)
-        mean = (_low(self.row) - around) / self.calls
-        if mean <= told * (1 + _ROW_SHARE) + _JITTER_MS / self.calls:
+    def complaint(self) -> str:
+        """Why a call cannot have taken what was told; empty if it can. Delays only add to a row."""
+        told = told_ms(self.alone)
+        around = min(_low([call.hidden_ms for call in self.alone]), _MOST_AROUND_MS)
+        mean = (min(self.row) - around) / self.calls
+        if mean <= told * (1 + _ROW_SHARE) + _BETWEEN_MS:
             return ""
         return _complaint(told, mean)
 
-    def quiet(self, told: float) -> bool:
+    def quiet(self) -> bool:
         """Whether the rows agree so well that nothing else can have used the device."""
-        return _spread(self.row) <= _JITTER_MS + _ROW_SHARE * told * self.calls
+        row = told_ms(self.alone) * self.calls
+        return max(self.row) - min(self.row) <= _JITTER_MS + _ROW_SHARE * row
 
 
 def _complaint(told: float, seen: float) -> str:
@@ -134,13 +139,6 @@ def _busier(calls: Sequence[Reading], empty: Sequence[Reading]) -> float | None:
         for readings in (calls, empty)
     )
     return _low(used) - _low(overhead) if used and overhead else None
-
-
-def _spread(values: Sequence[float]) -> float:
-    """How far ``values`` are apart, a fifth at either end left out."""
-    ordered = sorted(values)
-    few = len(ordered) // 5
-    return ordered[-1 - few] - ordered[few]
 
 
 def _low(values: Sequence[float]) -> float:

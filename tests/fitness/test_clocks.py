@@ -37,29 +37,28 @@ def test_a_few_delayed_calls_raise_no_suspicion():
     assert suspicion(few, QUIET) == ""
 
 
-def rows(calls, seen, around=0.22):
+def rows(calls, told, seen, around=0.22, jitter=0.004):
     """``seen`` is what each of the calls really takes."""
-    jitter = [0.004 * i for i in range(5)]
-    one, row = ([around + n * seen + more for more in jitter] for n in (1, calls))
-    return Rows(calls, row, one)
+    alone = [Reading(told, seen + around + jitter * i) for i in range(7)]
+    return Rows(alone, calls, [around + calls * seen + jitter * i for i in range(3)])
 
 
 def test_calls_in_a_row_give_away_what_one_hides():
-    assert rows(960, seen=0.006).complaint(told=0.006) == ""
-    assert rows(960, seen=0.0036).complaint(told=0.006) == "", "warm ones are faster"
-    assert "tells 0.005 ms a call" in rows(960, seen=0.006).complaint(told=0.005)
-    assert "clock 0.49" in rows(15, seen=0.5).complaint(told=0.4)
-    assert rows(1, seen=8.0).complaint(told=8.0) == ""
-    assert rows(1, seen=8.0).complaint(told=6.5)
+    assert rows(960, told=0.006, seen=0.006).complaint() == ""
+    assert rows(960, told=0.006, seen=0.0036).complaint() == "", "warm ones are faster"
+    assert "tells 0.004 ms a call" in rows(960, told=0.004, seen=0.006).complaint()
+    assert "clock 0.49" in rows(15, told=0.4, seen=0.5).complaint()
+    assert rows(1, told=8.0, seen=8.0).complaint() == ""
+    assert rows(1, told=6.5, seen=8.0).complaint()
 
 
 def test_delays_hide_little_of_a_row():
     """Also when every single call is late, so that all seems to go by around the calls."""
-    late = rows(960, seen=0.006, around=50.0)
+    late = rows(960, told=0.004, seen=0.007, around=50.0)
 
-    assert late.complaint(told=0.005)
-    assert rows(960, seen=0.006).quiet(0.006)
-    assert not Rows(960, [6.0, 8.0, 7.0, 9.0, 7.5], [0.2] * 5).quiet(0.006)
+    assert late.complaint()
+    assert rows(960, told=0.006, seen=0.006).quiet()
+    assert not rows(960, told=0.006, seen=0.006, jitter=2.0).quiet()
 
 
 def test_where_nobody_accounts_for_the_work_a_busy_machine_is_no_excuse():
