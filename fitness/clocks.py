@@ -89,8 +89,8 @@ def told_ms(calls: Sequence[Reading]) -> float:
 class Rows:
     """Calls on a GPU one right behind the other, by the judge's clock alone.
 
-    ``alone`` are single calls by both clocks, ``row`` the times (ms) of ``calls`` in a row, in which
-    a worker has no say. Its calls are warm there and hardly anything lies between them, so a call
+    ``alone`` are single calls by both clocks, ``row`` times (ms) of ``calls`` in a row, in which a
+    worker has no say. Its calls are warm there and hardly anything lies between them, so a call
     with cold caches takes rather longer than the mean of a row.
     """
 
