@@ -158,7 +158,7 @@ class Board:
             return f"nothing is open: {name} is going on, and asks when it comes to it"
         if self._store.info.state is State.FINISHED:
             return f"nothing is open: {name} is finished"
-        return f"nothing is open: go on with it: kernelevo run {name} --until-waiting"
+        return f"nothing is open until the run goes on: kernelevo run {name} --until-waiting"
 
 
 def patiently(

@@ -128,7 +128,7 @@ def test_where_nothing_is_open_an_agent_may_wait_and_is_told_why() -> None:
         none = await use(client, "ask", name="anna", run="fake", wait_seconds=1.5)
         assert none == {
             "request": None,
-            "why": "nothing is open: go on with it: kernelevo run fake --until-waiting",
+            "why": "nothing is open until the run goes on: kernelevo run fake --until-waiting",
         }
         assert "name a run: there are: fake" in await refused(client, "ask", name="anna")
 
