@@ -2,8 +2,18 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from enum import StrEnum
+
+_UNPRINTABLE = re.compile(
+    r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ufeff\ud800-\udfff]"
+)
+
+
+def printable(text: str) -> str:
+    """``text`` from outside without what steers a terminal: tabs and line feeds stay."""
+    return _UNPRINTABLE.sub("", text)
 
 
 class Status(StrEnum):
@@ -46,11 +56,15 @@ class CompileReport:
     resources: tuple[Resources, ...] = ()
     log: str = ""
 
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "reason", printable(self.reason))
+        object.__setattr__(self, "log", printable(self.log))
+
 
 class CandidateFailure(Exception):
     """A candidate failed in a worker: the judge turns this into an evaluation's status."""
 
     def __init__(self, status: Status, reason: str) -> None:
-        super().__init__(f"{status}: {reason}")
+        super().__init__(f"{status}: {printable(reason)}")
         self.status = status
-        self.reason = reason
+        self.reason = printable(reason)

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from fitness.loaded import LoadedTask
 
 _EFFORT = Effort(least=15, most=100, seconds=2.0, width=0.005)
+_GLANCE = Effort(least=5, most=20, seconds=0.3, width=0.01)
 
 _SETTLE_S = 20.0
 BETTER = 0.95
@@ -98,7 +99,13 @@ class Baselines:
         return {mode: _read(path) for mode, path in found.items() if path.exists()}
 
     def eager(self) -> Baseline:
-        """PyTorch as the task has it. Raises TaskError where it cannot be timed."""
+        """PyTorch as the task has it. Raises TaskError where it cannot be timed.
+
+        What an earlier process found is tried once more: it may have been a busy moment.
+        """
+        known = self.known().get("eager")
+        if known and self._again("eager").median < BETTER * known.time_ms.median:
+            self.keep_faster({"eager": Baseline(self.time("eager"), known.tier)})
         found = self.get("eager")
         if "eager" not in found:
             raise TaskError(
@@ -135,6 +142,11 @@ class Baselines:
         """PyTorch's time in ``mode``, measured here and now. Raises whatever PyTorch raises."""
         with self.ready(mode) as timed, timing_slot(slot(self._task.device)):
             return self._settled(timed)
+
+    def _again(self, mode: str) -> Interval:
+        """A quick look at a mode."""
+        with self.ready(mode) as timed, timing_slot(slot(self._task.device)):
+            return interval(sample(timed, _GLANCE))
 
     def _find(self, mode: str) -> None:
         """Measure a mode and keep its figure, or the reason why there is none."""

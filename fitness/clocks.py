@@ -11,15 +11,15 @@ _SHARE = 0.15
 _JITTER_MS = 0.1
 """How far the judge's clock may read above the worker's: a share of the time, plus jitter."""
 
-_ACCOUNT_MS = 0.01
-"""How exact the CPU's account is."""
+_ACCOUNT_MS, _IDLE_MS = 0.01, 0.1
+"""How exact the CPU's account is, and what a call of nothing uses at most: work that is done on
+waking up, before any call, is in both and must not cancel out."""
 
 _ROW_SHARE, _ROW_MS, _LONGEST_ROW = 0.05, 6.0, 1024
 """How far calls in a row may be above what one is told to take, and how long such a row is."""
 
-_MOST_AROUND_MS, _BETWEEN_MS = 0.5, 0.0015
-"""What may go by around any number of a GPU's calls, mostly its switch from process to process, and
-between two of them: graphs with several branches are not launched without a gap."""
+_BETWEEN_MS = 0.0015
+"""What may go by between two of a GPU's calls: graphs with branches are not launched without."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,11 +50,11 @@ def suspicion(calls: Sequence[Reading], empty: Sequence[Reading]) -> str:
     """
     told, limit = told_ms(calls), _limit(calls)
     hidden = _low([call.hidden_ms for call in calls]) - _low([call.hidden_ms for call in empty])
-    if hidden <= limit:
-        return ""
     busy = _busier(calls, empty)
-    if busy is not None and busy <= told + limit and not quiet(calls, empty):
-        return ""  # others were using the machine, and the CPU time fits what was told
+    worked = busy is not None and busy > told + limit
+    others = busy is not None and not quiet(calls, empty)  # then the judge may have waited for them
+    if not worked and (hidden <= limit or others):
+        return ""
     return _complaint(told, told + max(hidden, (busy or 0.0) - told))
 
 
@@ -89,12 +89,13 @@ def told_ms(calls: Sequence[Reading]) -> float:
 class Rows:
     """Calls on a GPU one right behind the other, by the judge's clock alone.
 
-    ``alone`` are single calls by both clocks, ``row`` times (ms) of ``calls`` in a row, in which a
-    worker has no say. Its calls are warm there and hardly anything lies between them, so a call
-    with cold caches takes rather longer than the mean of a row.
+    ``row`` are times (ms) of ``calls`` in a row, of which ``around`` goes by around them; the
+    worker has no say in either. Its calls are warm there and hardly anything lies between them, so
+    a call with cold caches, ``told`` to take so long, takes rather longer than the mean of a row.
     """
 
-    alone: Sequence[Reading]
+    told: float
+    around: float
     calls: int
     row: Sequence[float]
 
@@ -110,17 +111,14 @@ class Rows:
 
     def complaint(self) -> str:
         """Why a call cannot have taken what was told; empty if it can. Delays only add to a row."""
-        told = told_ms(self.alone)
-        around = min(_low([call.hidden_ms for call in self.alone]), _MOST_AROUND_MS)
-        mean = (min(self.row) - around) / self.calls
-        if mean <= told * (1 + _ROW_SHARE) + _BETWEEN_MS:
-            return ""
-        return _complaint(told, mean)
+        mean = (min(self.row) - self.around) / self.calls
+        slack = self.told * _ROW_SHARE + _BETWEEN_MS + _JITTER_MS / self.calls
+        return _complaint(self.told, mean) if mean > self.told + slack else ""
 
     def quiet(self) -> bool:
         """Whether the rows agree so well that nothing else can have used the device."""
-        row = told_ms(self.alone) * self.calls
-        return max(self.row) - min(self.row) <= _JITTER_MS + _ROW_SHARE * row
+        limit = _JITTER_MS + _ROW_SHARE * self.told * self.calls
+        return max(self.row) - min(self.row) <= limit
 
 
 def _complaint(told: float, seen: float) -> str:
@@ -138,7 +136,7 @@ def _busier(calls: Sequence[Reading], empty: Sequence[Reading]) -> float | None:
         [call.busy_ms for call in readings if call.busy_ms is not None]
         for readings in (calls, empty)
     )
-    return _low(used) - _low(overhead) if used and overhead else None
+    return _low(used) - min(_low(overhead), _IDLE_MS) if used and overhead else None
 
 
 def _low(values: Sequence[float]) -> float:

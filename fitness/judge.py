@@ -35,6 +35,7 @@ from fitness.evaluation import (
     Tier,
 )
 from fitness.hardware import architecture, ceilings, device_name, slot
+from fitness.overhead import Overhead
 from fitness.pulse import DeviceShared, Pulse
 from fitness.roofline import Roofline, impossible, roofline
 from fitness.stopwatch import steady_heap
@@ -104,7 +105,9 @@ class Judge:
         self.task = load(task_path, str(self.device))
         self.signature = self.task.description.signature
         self.arch = architecture(self.device)
-        self.pulse = Pulse(self.device) if self.device.type == "cuda" else None
+        on_gpu = self.device.type == "cuda"
+        self.overhead = Overhead(self) if on_gpu else None
+        self.pulse = Pulse(self.device) if on_gpu else None
         secret = secrets.randbits(63) if secret is None else secret
         self.rng = random.Random(secret)
         self.bank = Bank(self.task, demand, secret)
@@ -195,8 +198,8 @@ class Judge:
             worker.bind(*arena.sets[1:])
             arena.take_workspace()
             again = functools.partial(self.trial, kernel, compiled, arena)
-            rows = language.in_rows
-            yield Trial(worker, arena, self.rng, self.threads, self.pulse, again, rows)
+            overhead = self.overhead if language.in_rows else None
+            yield Trial(worker, arena, self.rng, self.threads, self.pulse, again, overhead)
 
     def _require_own(self, ran: Execution | None) -> None:
         """Raises CandidateFailure(REJECTED) where others compute and that is not wanted."""

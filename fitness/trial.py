@@ -16,9 +16,10 @@ from torch import Tensor
 from cuda_sandbox.report import CandidateFailure, Status
 from cuda_sandbox.sandbox import Worker
 from fitness.arena import Arena, same_bytes
-from fitness.clocks import Reading, Rows, quiet, suspicion, understated_ms
+from fitness.clocks import Reading, Rows, quiet, suspicion, told_ms, understated_ms
 from fitness.contents import TimedContent
 from fitness.hardware import cache_bytes
+from fitness.overhead import Overhead
 from fitness.pulse import DeviceShared, Pulse
 from fitness.timing import Effort, sample
 from fitness.witness import Usage, usage
@@ -43,8 +44,8 @@ class Trial:
     DeviceShared where nothing can be said of it.
 
     ``pulse`` tells whether the device is idle between calls; None where that is known. ``anew``
-    opens another trial of the same kernel on the same arena, in a process of its own. ``in_rows``:
-    whether a worker on a GPU can make many calls one right behind the other.
+    opens another trial of the same kernel on the same arena, in a process of its own. ``overhead``
+    goes by around calls on a GPU that are made one right behind the other; None where they cannot.
     """
 
     def __init__(
@@ -55,7 +56,7 @@ class Trial:
         threads: int,
         pulse: Pulse | None = None,
         anew: Callable[[], contextlib.AbstractContextManager[Trial]] | None = None,
-        in_rows: bool = True,
+        overhead: Overhead | None = None,
     ) -> None:
         self.anew = anew
         self._worker = worker
@@ -63,7 +64,7 @@ class Trial:
         self._arena = arena
         self._rng = rng
         self._pulse = pulse
-        self._in_rows = in_rows and not self._on_cpu
+        self._overhead = overhead
         self._readings: list[Reading] = []
         self._ballast: ctypes.Array[ctypes.c_char] | None = None
 
@@ -116,7 +117,7 @@ class Trial:
         Raises CandidateFailure(HACK) if the judge's clock saw more time than the worker tells, and
         DeviceShared if that may have been others' doing.
         """
-        compare = self._hold_rows if self._in_rows else self._hold_calls
+        compare = self._hold_rows if self._overhead else self._hold_calls
         complaint, alone = "", True
         for _ in range(_ROUNDS):
             while len(self._readings) < _LEAST_READINGS:
@@ -125,6 +126,8 @@ class Trial:
             if not complaint:
                 return missing
             self._readings.clear()
+            if self._overhead:
+                self._overhead.again()
         if alone:
             raise CandidateFailure(Status.HACK, complaint)
         raise DeviceShared(f"{self._arena.device} is too busy with something else to hold a clock")
@@ -141,11 +144,18 @@ class Trial:
     def _hold_rows(self, contents: Sequence[TimedContent]) -> tuple[str, bool, float]:
         """Calls in a row by the judge's clock: complaint, whether we are alone here, and 0.
 
-        A kernel may know the arguments of most calls in a row, so their time is never reported.
+        In a short row each call has arguments of its own. A long one is the more exact, but a
+        kernel may know most of its arguments, so its time is never reported.
         """
-        count = Rows.length(self._readings)
-        rows = Rows(self._readings, count, [self._row(contents, count) for _ in range(_ROWS)])
-        return rows.complaint(), rows.quiet(), 0.0
+        assert self._overhead
+        long = Rows.length(self._readings)
+        told, around = told_ms(self._readings), self._overhead.ms()
+        found = [
+            Rows(told, around, calls, [self._row(contents, calls) for _ in range(_ROWS)])
+            for calls in sorted({min(long, len(self._arena)), long})
+        ]
+        complaint = next(filter(None, (rows.complaint() for rows in found)), "")
+        return complaint, all(rows.quiet() for rows in found), 0.0
 
     def _row(self, contents: Sequence[TimedContent], calls: int) -> float:
         """The time (ms, judge's clock) of so many calls on the sets of buffers in turns."""

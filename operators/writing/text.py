@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import re
 
+from cuda_sandbox.report import printable
+
 LONGEST_REPLY = 400_000  # characters that are looked at; a kernel is 5,000 to 50,000 long
 LONGEST_SOURCE = 200_000
 
-_UNPRINTABLE = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ufeff\ud800-\udfff]")
 _PATH = re.compile(r"(?<![\w.*)\]])/(?:[\w.+@-]+/)+(?=[\w.+@-])")
 
 
 def clean(text: str, longest: int = LONGEST_REPLY) -> str:
     """``text``, cut at ``longest`` characters, with plain line ends, no control characters."""
     text = text[:longest].replace("\r\n", "\n").replace("\r", "\n")
-    return _UNPRINTABLE.sub("", text)
+    return printable(text)
 
 
 def without_paths(text: str) -> str:

@@ -72,6 +72,14 @@ def test_a_syntax_error_is_reported_without_paths_of_this_host(compile_cpp, cach
     assert report.object_key is None
 
 
+def test_what_a_source_says_cannot_steer_a_terminal(compile_cpp) -> None:
+    report = compile_cpp("#error \x1b]0;owned\x07 {ok}\n")
+
+    assert report.status is Status.COMPILE_ERROR
+    assert "owned" in report.reason
+    assert not set("\x1b\x07") & set(report.reason + report.log)
+
+
 def test_a_wrong_prototype_is_a_compile_error(compile_cpp) -> None:
     report = compile_cpp('extern "C" int launch(float* x) { return 0; }')
     assert report.status is Status.COMPILE_ERROR

@@ -149,7 +149,9 @@ def test_where_nothing_is_to_be_had_it_is_said_why(run: Asking) -> None:
     run.answer_all()
     result = call("ask", "fake")
     assert result.exit_code == 1
-    assert "nothing is open until the run goes on: kernelevo run fake --until-waiting" in result.output
+    assert (
+        "nothing is open until the run goes on: kernelevo run fake --until-waiting" in result.output
+    )
     run.sit()
     assert "fake is finished" in str(asked()["why"])
 

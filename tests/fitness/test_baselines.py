@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import dataclasses
 import shutil
 
 import pytest
 import torch
 
+from cuda_sandbox.cache import write_json
 from cuda_sandbox.signature import Role, Signature, TensorSpec
 from fitness import baselines as under_test
 from fitness.baseline_process import NoFigure
@@ -117,6 +119,18 @@ def test_what_was_measured_is_kept_for_the_next_judge_but_not_under_other_flags(
     assert Baselines(task, Tier.FP32, 1, CEILINGS).known() == {"eager": first}
     monkeypatch.setattr(torch.backends.cudnn, "allow_tf32", False)
     assert Baselines(task, Tier.FP32, 1, CEILINGS).known() == {}
+
+
+def test_what_a_busy_moment_gave_does_not_stand(task):
+    first = Baselines(task, Tier.FP32, 1, CEILINGS)
+    honest = first.eager()
+    slow = Interval(*(100 * value for value in dataclasses.astuple(honest.time_ms)))
+    write_json(first._path("eager"), dataclasses.asdict(Baseline(slow, honest.tier)))
+
+    later = Baselines(task, Tier.FP32, 1, CEILINGS)
+
+    assert later.eager().time_ms.median < slow.median / 10
+    assert later.known()["eager"].time_ms.median < slow.median / 10
 
 
 def test_a_compiler_that_takes_too_long_is_killed_and_not_asked_again(task):

@@ -25,7 +25,7 @@ def test_each_argument_and_output_must_move_once():
 def test_a_memory_bound_task_is_held_against_the_bandwidth():
     line = roofline(COPY, Tier.FP32, GPU)
 
-    assert line.ceiling == "memory 4e+03 GB/s"
+    assert line.ceiling == "memory 4000 GB/s"
     assert line.share(2 * line.floor_ms) == 0.5
 
 

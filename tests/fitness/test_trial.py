@@ -82,15 +82,22 @@ def test_other_programs_that_use_the_device_now_and_then_are_not_held_against_it
     look(rule)
 
 
+class Arena:
+    device = torch.device("cuda:0")
+
+    def __len__(self):
+        return 16
+
+
 @pytest.fixture
 def compare():
     """Both clocks on calls that take ``seen`` ms and are told to take ``told``."""
 
     def compared(told, seen, noise=0.0):
         rng = random.Random(1)
-        arena = types.SimpleNamespace(device=torch.device("cuda:0"))
         worker = types.SimpleNamespace(run=print)
-        trial = Trial(worker, arena, rng, 1)
+        overhead = types.SimpleNamespace(ms=lambda: 0.2, again=lambda: 0.2)
+        trial = Trial(worker, Arena(), rng, 1, overhead=overhead)
         trial._checked = lambda contents, sets, run: Reading(told, seen + 0.3)
         trial._row = lambda contents, calls: 0.2 + calls * seen + rng.random() * noise
         return trial.compare_clocks([])

@@ -1,0 +1,83 @@
+"""What goes by around a GPU's calls, told by a kernel of our own that does nothing.
+
+A candidate's worker must not be asked: it could make this slow on purpose, and do work in it.
+"""
+
+from __future__ import annotations
+
+import statistics
+import time
+from concurrent.futures import Future
+from typing import TYPE_CHECKING
+
+from cuda_sandbox.kernel import Kernel
+from cuda_sandbox.report import CompileReport
+from cuda_sandbox.signature import Signature
+from fitness import languages
+from fitness.arena import Arena
+
+if TYPE_CHECKING:
+    from fitness.judge import Judge
+
+_LANGUAGE = "cuda"
+_CALLS = 15
+
+
+class Overhead:
+    """The time (ms) from asking for calls to knowing that they are done, less that of the calls.
+
+    Mostly it is the GPU's switch between processes. Measured when first asked for; ``again`` where
+    the machine may have changed since.
+    """
+
+    def __init__(self, judge: Judge) -> None:
+        self._judge = judge
+        self._compiled = _compiling(judge)
+        self._ms: float | None = None
+
+    def ms(self) -> float:
+        """What was measured. Raises RuntimeError if our own kernel does not even compile."""
+        return self.again() if self._ms is None else self._ms
+
+    def again(self) -> float:
+        """The same, measured now."""
+        judge = self._judge
+        buffers = judge.backend.buffers(judge.signature.tensors, judge.device.index or 0)
+        arena = Arena(judge.signature, judge.device, buffers)
+        try:
+            self._ms = self._measure(arena)
+        finally:
+            arena.close()
+        return self._ms
+
+    def _measure(self, arena: Arena) -> float:
+        compiled = self._compiled.result()
+        if compiled.object_key is None:
+            raise RuntimeError(f"a kernel that does nothing fails: {compiled.reason}")
+        leaves = self._judge.bank.timed[0].leaves
+        times = []
+        with languages.find(_LANGUAGE).worker(compiled, self._judge, arena) as worker:
+            worker.bind()
+            for _ in range(_CALLS):
+                with worker.frozen():
+                    arena.write(leaves)
+                started = time.perf_counter()
+                worker.run_bare(1)
+                times.append((time.perf_counter() - started) * 1e3)
+        return statistics.median(times)
+
+
+def _compiling(judge: Judge) -> Future[CompileReport]:
+    return judge.compiler.submit(nothing(judge.signature), judge.signature, judge.arch)
+
+
+def nothing(signature: Signature) -> Kernel:
+    """A kernel of this signature that leaves its outputs alone."""
+    return Kernel(
+        "__global__ void nothing() {}\n"
+        f'extern "C" int launch({", ".join(signature.parameters(_LANGUAGE))}) {{\n'
+        "    nothing<<<1, 1, 0, stream>>>();\n"
+        "    return (int)cudaGetLastError();\n"
+        "}\n",
+        _LANGUAGE,
+    )
