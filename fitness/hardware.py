@@ -39,16 +39,20 @@ class Ceilings:
         return Ceilings(*(mine if theirs is None else max(mine, theirs) for mine, theirs in pairs))
 
     def fastest(self, tier: Tier) -> tuple[str, float]:
-        """Name and FLOP/s of the fastest unit that can reach ``tier``."""
+        """Name and FLOP/s of the fastest unit that can reach ``tier``.
+
+        Half operands have the mantissa of TF32: scaled into their range they are as exact.
+        """
         split = [
             (f"{name} tensor cores / 3", rate / 3)
             for name, rate in (("tf32", self.tf32), ("half", self.half))
             if rate
         ]
+        coarse = [("fp32", self.fp32), ("half tensor cores", self.half or 0.0)]
         units = {
             Tier.FP32: [("fp32", self.fp32), *split],
-            Tier.TF32: [("fp32", self.fp32), ("tf32 tensor cores", self.tf32 or 0.0)],
-            Tier.HALF: [("fp32", self.fp32), ("half tensor cores", self.half or 0.0)],
+            Tier.TF32: [*coarse, ("tf32 tensor cores", self.tf32 or 0.0)],
+            Tier.HALF: coarse,
         }
         return max(units[tier], key=lambda unit: unit[1])
 
