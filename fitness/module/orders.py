@@ -7,16 +7,23 @@ from __future__ import annotations
 
 import json
 import pickle
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
+from weakref import WeakKeyDictionary
 
-from torch import nn
+import torch
+from torch import Tensor, nn
 
 from cuda_sandbox.tensor import Role, TensorSpec
 from fitness.errors import TaskError
 from fitness.leaves import Ref, Site
 from fitness.loaded import LoadedTask
 from fitness.module.runner.orders import CONSTRUCTOR, KERNEL, ORDERS
+from fitness.module.runner.outputs import flat
+from fitness.module.runner.owed import owed
+from fitness.module.runner.stage import GIVEN
+
+_owing: WeakKeyDictionary[LoadedTask, list[list[str]]] = WeakKeyDictionary()
 
 
 def contents(task: LoadedTask, source: str) -> dict[str, bytes]:
@@ -24,7 +31,10 @@ def contents(task: LoadedTask, source: str) -> dict[str, bytes]:
     names = leaf_names(task)
     told = {
         "leaves": [_spec(spec, names[spec.name]) for spec in task.signature.arguments],
-        "outputs": [_spec(spec, spec.name) for spec in task.signature.outputs],
+        "outputs": [
+            _spec(spec, spec.name, owes)
+            for spec, owes in zip(task.signature.outputs, owing(task), strict=True)
+        ],
         "forward": [_tree(argument) for argument in task.reference.arguments.tree],
     }
     return {
@@ -32,6 +42,19 @@ def contents(task: LoadedTask, source: str) -> dict[str, bytes]:
         ORDERS: json.dumps(told, indent=1).encode(),
         CONSTRUCTOR: _constructor(task),
     }
+
+
+def owing(task: LoadedTask) -> list[list[str]]:
+    """The ways in which each of the reference's own outputs owes work: called once per task."""
+    if task not in _owing:
+        leaves: list[Tensor] = []
+        with task.prepared(place=lambda leaf: leaves.append(leaf) or leaf) as call:
+            outputs = list(flat(call()))
+        roles = (str(spec.role.value) for spec in task.signature.arguments)
+        given = [leaf for leaf, role in zip(leaves, roles, strict=True) if role in GIVEN]
+        plain = torch.empty(0, device=task.device)
+        _owing[task] = [list(owed(output, plain, given)) for output in outputs]
+    return _owing[task]
 
 
 def leaf_names(task: LoadedTask) -> dict[str, str]:
@@ -77,8 +100,8 @@ def _refs(label: str, tree: Any) -> Iterator[tuple[int, str]]:
             yield from _refs(f"{label}.{index}", item)
 
 
-def _spec(spec: TensorSpec, name: str) -> list[Any]:
-    return [name, str(spec.role.value), spec.dtype, list(spec.shape)]
+def _spec(spec: TensorSpec, name: str, owes: Sequence[str] = ()) -> list[Any]:
+    return [name, str(spec.role.value), spec.dtype, list(spec.shape), list(owes)]
 
 
 def _tree(value: Any) -> Any:

@@ -165,8 +165,8 @@ def test_frames_survive_the_way_there_and_back():
 
 def test_orders_hold_arguments_of_the_constructor_and_of_forward(tmp_path):
     told = {
-        "leaves": [["x", "input", "float32", [2]]],
-        "outputs": [["out", "output", "float32", [2]]],
+        "leaves": [["x", "input", "float32", [2], []]],
+        "outputs": [["out", "output", "float32", [2], ["lazy"]]],
         "forward": [{"list": [{"leaf": 0}, {"tuple": [{"value": 3}]}]}, {"value": None}],
     }
     (tmp_path / "orders.json").write_text(json.dumps(told))
@@ -174,6 +174,7 @@ def test_orders_hold_arguments_of_the_constructor_and_of_forward(tmp_path):
 
     orders = Orders.read(tmp_path)
 
+    assert orders.outputs[0].owes == ("lazy",)
     assert (orders.args, orders.kwargs) == ([1, (2, 3)], {"eps": 0.1})
     assert [filled(one, ["X"]) for one in orders.forward] == [["X", (3,)], None]
 

@@ -57,7 +57,7 @@ class CpuStage(Stage):
             started = _clock()
             result = function(*arguments)
             elapsed = _clock() - started
-        returned = self.outputs.take(result, targets)
+        returned = self.outputs.take(result, targets, self.given(leaves))
         wipe(returned, (*leaves, *targets), self.model)
         return elapsed * 1e3
 
@@ -70,5 +70,6 @@ class CpuStage(Stage):
         arguments = self.arguments(leaves)
         with self.blamed(), Operators() as operators:
             result = self.model(*arguments)
-        wipe(self.outputs.take(result, targets), (*leaves, *targets), self.model)
+        returned = self.outputs.take(result, targets, self.given(leaves))
+        wipe(returned, (*leaves, *targets), self.model)
         return {"kernels": [], "unseen": "", "operators": operators.names()}

@@ -24,13 +24,11 @@ from fitness.module.runner.evidence import Operators, device_kernels
 from fitness.module.runner.jail import Jail
 from fitness.module.runner.orders import Orders, Refused, Spec, filled
 from fitness.module.runner.outputs import blank, erase, wipe
-from fitness.module.runner.stage import Stage, flushes
-from fitness.module.runner.weights import PARAMETER
+from fitness.module.runner.stage import GIVEN, Stage, flushes
 
 _SPIN_CYCLES = 200_000  # about 0.1 ms, as for PyTorch: the call is queued before the clock starts
 _WARM_UPS = 3
 _PEER_ACCESS = 1  # CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS
-_RETURNED = ("input", PARAMETER)
 
 
 def prepare() -> None:
@@ -119,7 +117,7 @@ class CudaStage(Stage):
         operators, results = Operators(), []
         with nullcontext() if self._graph else operators:
             kernels, unseen = device_kernels(lambda: results.append(self._call()))
-        self._clear(self.outputs.take(results[-1], targets), given, targets)
+        self._clear(self._take(results[-1], targets), given, targets)
         self._synchronise()
         told = self._operators or operators.names()
         return {"kernels": kernels, "unseen": unseen, "operators": told}
@@ -147,12 +145,15 @@ class CudaStage(Stage):
         before.record()
         result = call()
         after.record()
-        returned = self.outputs.take(result, targets)
+        returned = self._take(result, targets)
         if not timed:
             self._give_back(given)
         self._clear(returned, given, targets)
         self._synchronise()
         return float(before.elapsed_time(after))
+
+    def _take(self, result: Any, targets: Sequence[Tensor]) -> list[Tensor]:
+        return self.outputs.take(result, targets, self.given(self._leaves))
 
     def _fill(self, given: Sequence[Tensor]) -> None:
         for leaf, told in zip(self._leaves, given, strict=True):
@@ -162,7 +163,7 @@ class CudaStage(Stage):
 
     def _give_back(self, given: Sequence[Tensor]) -> None:
         for leaf, told, spec in zip(self._leaves, given, self.orders.leaves, strict=True):
-            if spec.role in _RETURNED:
+            if spec.role in GIVEN:
                 told.copy_(leaf)
 
     def _clear(
@@ -189,7 +190,7 @@ class CudaStage(Stage):
             self._fill(given)
             side.wait_stream(stream)
             with torch.cuda.stream(side):
-                returned = self.outputs.take(self._called(), targets)
+                returned = self._take(self._called(), targets)
             stream.wait_stream(side)
             self._synchronise()
             wipe(returned, (*self._leaves, *given, *targets), self.model)

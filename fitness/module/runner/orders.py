@@ -27,12 +27,16 @@ class Refused(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Spec:
-    """A tensor by its name in the reference, dots and all; ``dtype`` as torch spells it."""
+    """A tensor by its name in the reference, dots and all; ``dtype`` as torch spells it.
+
+    ``owes``: an output's ways of `owed` that the reference's has too.
+    """
 
     name: str
     role: str
     dtype: str
     shape: tuple[int, ...]
+    owes: tuple[str, ...] = ()
 
     @property
     def said(self) -> str:
@@ -59,7 +63,7 @@ class Orders:
         told = json.loads((folder / ORDERS).read_text(encoding="utf-8"))
         args, kwargs = pickle.loads((folder / CONSTRUCTOR).read_bytes())
         leaves, outputs = (
-            tuple(Spec(spec[0], spec[1], spec[2], tuple(spec[3])) for spec in told[key])
+            tuple(Spec(*spec[:3], tuple(spec[3]), tuple(spec[4])) for spec in told[key])
             for key in ("leaves", "outputs")
         )
         return cls(folder / KERNEL, leaves, outputs, tuple(told["forward"]), args, kwargs)

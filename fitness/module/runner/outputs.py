@@ -9,7 +9,9 @@ import torch
 from torch import Tensor, nn
 
 from cuda_sandbox.protocol import Failure
+from fitness.module.runner import modes
 from fitness.module.runner.orders import Refused, Spec
+from fitness.module.runner.owed import owed
 from fitness.module.runner.weights import held
 
 
@@ -20,18 +22,23 @@ class Outputs:
         self._specs = specs
         self._device = device
 
-    def take(self, result: Any, targets: Sequence[Tensor]) -> list[Tensor]:
+    def take(
+        self, result: Any, targets: Sequence[Tensor], given: Sequence[Tensor] = ()
+    ) -> list[Tensor]:
         """Copy what forward returned into ``targets``; the tensors it returned.
 
-        Raises Refused where a tensor is not exactly what it must be. Strided ones are welcome.
+        ``given`` are inputs and parameters. Raises Refused where a tensor is not exactly what it
+        must be, or owes work that the reference's does not. Strided ones are welcome.
         """
-        found = list(_flat(result))
+        modes.require_none()
+        found = list(flat(result))
         if len(found) != len(self._specs):
             wanted = ", ".join(spec.said for spec in self._specs)
             reason = f"forward returns {len(found)} tensors, not {len(self._specs)}: {wanted}"
             raise Refused(Failure.WRONG_OUTPUT, reason)
         for tensor, spec, target in zip(found, self._specs, targets, strict=True):
             self._check(tensor, spec)
+            _require_whole(tensor, spec, target, given)
             target.copy_(tensor)
         return found
 
@@ -51,12 +58,20 @@ class Outputs:
             raise Refused(Failure.WRONG_OUTPUT, f"{got} is returned where {spec.said} is expected")
 
 
-def _flat(result: Any) -> Iterable[Any]:
+def _require_whole(tensor: Tensor, spec: Spec, plain: Tensor, given: Sequence[Tensor]) -> None:
+    for way, words in owed(tensor, plain, given).items():
+        if way not in spec.owes:
+            reason = f"{spec.name} {words}, which the reference's does not"
+            remedy = "return a tensor of its own, written whole before forward returns"
+            raise Refused(Failure.WRONG_OUTPUT, f"{reason}: {remedy}")
+
+
+def flat(result: Any) -> Iterable[Any]:
     """Nested lists and tuples flattened, None left out, as for the reference."""
     if isinstance(result, (list, tuple)):
         for item in result:
             if item is not None:
-                yield from _flat(item)
+                yield from flat(item)
     else:
         yield result
 

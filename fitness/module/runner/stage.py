@@ -18,6 +18,9 @@ from fitness.module.runner.orders import Orders, Spec, filled
 from fitness.module.runner.outputs import Outputs, blank
 from fitness.module.runner.weights import PARAMETER, Placing, place
 
+GIVEN = ("input", PARAMETER)
+"""Roles of leaves that forward only reads."""
+
 
 class Stage(ABC):
     """Holds the model and the sets of tensors that the judge shares; makes and times the calls.
@@ -94,6 +97,11 @@ class Stage(ABC):
         self.put_parameters(leaves)
         self.put_states(leaves)
         return [filled(argument, leaves) for argument in self.orders.forward]
+
+    def given(self, leaves: Sequence[Tensor]) -> list[Tensor]:
+        """Those of ``leaves`` that forward must not change, nor hand out as its own work."""
+        pairs = zip(leaves, self.orders.leaves, strict=True)
+        return [leaf for leaf, spec in pairs if spec.role in GIVEN]
 
     def blamed(self) -> AbstractContextManager[None]:
         """Within, what is raised is the fault of the model's forward."""

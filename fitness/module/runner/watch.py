@@ -5,10 +5,11 @@ from __future__ import annotations
 
 import _thread
 import builtins
+import ctypes
 import sys
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from pathlib import PurePath
 from types import FrameType
@@ -47,7 +48,9 @@ _PRYING = {
         for name in ("sys.settrace", "sys.setprofile", "sys.monitoring.register_callback")
     },
 }
+_FRAMES = ("gi_frame", "cr_frame", "ag_frame", "tb_frame")
 _SAID = {**_SIGNALS, **_PRYING}
+_THROUGH = frozenset("inspect traceback pathlib io os glob posixpath genericpath gc".split())
 _HARMLESS = ("/proc/cpuinfo", "/proc/meminfo", "/proc/stat", "/proc/sys/", "/proc/self/cgroup")
 _BUILDERS = """
     ninja c++ g++ gcc cc clang clang++ nvcc ptxas ptxas-blackwell cuobjdump nvdisasm ld
@@ -82,6 +85,7 @@ class Watch:
             **dict.fromkeys(_NETWORK.split(), self.network),
             **dict.fromkeys(_SIGNALS, self._plainly),
             **dict.fromkeys(_PRYING, self._prying),
+            "object.__getattr__": self._attribute,
             **dict.fromkeys(("open", "os.listdir", "os.scandir"), self._open),
             "ctypes.dlopen": self._library,
         }
@@ -128,6 +132,11 @@ class Watch:
         if self._is_candidates(sys._getframe()):
             self._tell(Failure.FORBIDDEN, _SAID[event])
 
+    def _attribute(self, _: str, args: tuple[Any, ...]) -> None:
+        """Frames lead to the callers; who prints a traceback by way of a library looks at none."""
+        if args[1] in _FRAMES and self._is_candidates(sys._getframe(), through=frozenset()):
+            self._tell(Failure.FORBIDDEN, f"{_PRYING['sys._getframe']} ({args[1]})")
+
     def _open(self, _: str, args: tuple[Any, ...]) -> None:
         path = args[0] if args else ""
         path = path.decode("utf-8", "replace") if isinstance(path, bytes) else str(path)
@@ -139,26 +148,35 @@ class Watch:
         if args and args[0] is not None:
             self.loaded.append(PurePath(str(args[0])).name)
 
-    def _is_candidates(self, frame: FrameType | None) -> bool:
-        """Whether the call comes from the candidate's file, through the standard library or not."""
+    def _is_candidates(
+        self, frame: FrameType | None, through: Collection[str] = _THROUGH
+    ) -> bool:
+        """Whether the call comes from the candidate's file, directly or by way of ``through``."""
         while frame is not None:
             name = frame.f_globals.get("__name__", "")
             if frame.f_code.co_filename == self._source or name == NAME:
                 return True
-            if name != __name__ and name.partition(".")[0] not in _THROUGH:
+            if name != __name__ and name.partition(".")[0] not in through:
                 return False
             frame = frame.f_back
         return False
 
 
-_THROUGH = {"inspect", "traceback", "pathlib", "io", "os", "glob", "posixpath", "genericpath", "gc"}
+_SEEDING = ("torch.manual_seed",)
+"""torch._dynamo wraps it when it is imported, which happens by itself; we draw nothing here."""
+_CLOCKS = ("clock_gettime", "gettimeofday", "time")
+_CODE_BYTES = 32
 
 
 @dataclass(frozen=True)
 class Originals:
-    """What stood where timers, comparisons and PyTorch's tools are, before a candidate came."""
+    """What stood where timers, comparisons and PyTorch's tools are, before a candidate came.
+
+    ``code`` holds the first instructions of the C library's clocks.
+    """
 
     kept: tuple[tuple[str, Any, Mapping[str, Any]], ...]
+    code: Mapping[str, bytes]
 
     @classmethod
     def now(cls) -> Originals:
@@ -173,14 +191,24 @@ class Originals:
             "torch.cuda.Stream": torch.cuda.Stream,
             "torch.nn.Module": torch.nn.Module,
         }
-        return cls(tuple((name, place, _callables(place)) for name, place in places.items()))
+        kept = tuple((name, place, _callables(place)) for name, place in places.items())
+        return cls(kept, {name: _instructions(name) for name in _CLOCKS})
 
     def require(self) -> None:
         """Raise Refused(FORBIDDEN) where something else stands there now."""
         for place, owner, kept in self.kept:
             for name, value in kept.items():
-                if getattr(owner, name, None) is not value:
-                    raise Refused(Failure.FORBIDDEN, f"replaces {place}.{name}")
+                said = f"{place}.{name}"
+                if getattr(owner, name, None) is not value and said not in _SEEDING:
+                    raise Refused(Failure.FORBIDDEN, f"replaces {said}")
+        for name, code in self.code.items():
+            if _instructions(name) != code:
+                raise Refused(Failure.FORBIDDEN, f"rewrites {name} in memory")
+
+
+def _instructions(name: str) -> bytes:
+    function = getattr(ctypes.CDLL(None), name)
+    return ctypes.string_at(ctypes.cast(function, ctypes.c_void_p), _CODE_BYTES)
 
 
 def _callables(owner: Any) -> Mapping[str, Any]:
