@@ -78,6 +78,10 @@ class Kernel:
             source = source[:start] + text + source[end:]
         return replace(self, source=source)
 
+    def untuned(self) -> Kernel:
+        """The same for all kernels that differ in the values of their tunables only."""
+        return self.tuned({one.name: one.choices[0] for one in self.tunables()})
+
     def digest(self, header: str = "") -> str:
         """Hex SHA-256 of what makes this kernel what it is: tokens, language, flags, header.
 

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from deap import base
 
+from cuda_sandbox.kernel import Kernel
 from evo.config import RunConfig
 from evo.individual import Individual
 from evo.records import Step
@@ -45,26 +46,30 @@ class Planner:
     def _steps(
         self, rng: random.Random, pool: Sequence[Individual], wanted: int, slot: int
     ) -> list[Step]:
+        kinds = {one.id: one.kernel.untuned() for one in pool}
+        several = len(set(kinds.values()))
         rates = {
             name: rate
             for name, rate in self._rates.items()
-            if len(pool) >= variation.operator(name).PARENTS
+            if several >= variation.operator(name).PARENTS
         }
         steps: list[Step] = []
         end = slot + wanted
         while slot < end:
             (name,) = rng.choices(list(rates), list(rates.values()))
-            parents = self._parents(pool, variation.operator(name).PARENTS)
+            parents = self._parents(pool, kinds, variation.operator(name).PARENTS)
             steps.append(Step(name, parents, slot))
             slot += variation.operator(name).seats(self.counts)
         return steps
 
-    def _parents(self, pool: Sequence[Individual], count: int) -> tuple[str, ...]:
-        """Different parents, one selection after the other."""
+    def _parents(
+        self, pool: Sequence[Individual], kinds: dict[str, Kernel], count: int
+    ) -> tuple[str, ...]:
+        """Parents that differ in more than tuned constants, one selection after the other."""
         rest, parents = list(pool), []
         for _ in range(count):
             (chosen,) = self._toolbox.select(rest, 1)
-            rest.remove(chosen)
+            rest = [one for one in rest if kinds[one.id] != kinds[chosen.id]]
             parents.append(chosen.id)
         return tuple(parents)
 

@@ -170,7 +170,7 @@ def _steps(config: RunConfig, ports: int, last: int) -> Counter[str]:
 
 def _member(number: int) -> Individual:
     birth = Birth(0, 0, "port", "", (), None)
-    return Individual(f"0-0-{number}", Kernel("", "cpp"), "", birth)
+    return Individual(f"0-0-{number}", Kernel(f"int member{number};", "cpp"), "", birth)
 
 
 def _written(config: RunConfig, steps: Counter[str]) -> dict[str, float]:
