@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -29,6 +30,13 @@ NONE_OPEN = 1
 )
 @click.option("--wait", metavar="MINUTES", type=float, default=0, help="Wait for one to come up.")
 @click.option("--drop", is_flag=True, help="Give REQUEST back that --take NAME has taken.")
+@click.option(
+    "--files",
+    "into",
+    metavar="DIR",
+    type=click.Path(path_type=Path, file_okay=False),
+    help="Write it there: request.md, header.h, and the sources of the kernels it is about.",
+)
 @click.option("--all", "everything", is_flag=True, help="List all requests instead.")
 @json_option
 def command(
@@ -38,6 +46,7 @@ def command(
     minutes: float,
     wait: float,
     drop: bool,
+    into: Path | None,
     everything: bool,
     as_json: bool,
 ) -> None:
@@ -56,12 +65,26 @@ def command(
 
     if drop and not (name and request):
         raise click.UsageError("--drop needs REQUEST and --take NAME")
+    if into and (drop or everything):
+        raise click.UsageError("--files goes with one request, not with --drop or --all")
     folder = resolve(run)
     if everything or drop:
         with Board(folder) as board:
             return _list(board, as_json) if everything else _drop(board, request, name)
     found, why = patiently(folder, lambda board: _wanted(board, request, name, minutes), 60 * wait)
+    if into and found:
+        return _write(folder, found, into)
     return _show(folder.name, found, why, as_json)
+
+
+def _write(run: Path, entry: Entry, into: Path) -> None:
+    from evo.requests.board import Board
+    from evo.requests.files import write
+    from evo.requests.wording import line
+
+    with Board(run) as board:
+        written = write(board, entry, into)
+    print_lines([line(entry), *map(str, written)])
 
 
 def _wanted(board: Board, request: str | None, name: str | None, minutes: float) -> Entry | None:

@@ -72,6 +72,20 @@ class Board:
             for one in map(request_of, self._store.calls(CallState.OPEN, ASK))
         ]
 
+    @property
+    def language(self) -> str:
+        """What the run's kernels are written in."""
+        return self._store.info.language
+
+    @property
+    def header(self) -> str:
+        """What the compiler puts before every source of the run."""
+        return self._store.info.header
+
+    def parents(self, entry: Entry) -> dict[str, Kernel]:
+        """The kernels that a request is about, by id."""
+        return {one: self._store.individual(one).kernel for one in entry.request.parents}
+
     def open(self) -> list[Entry]:
         """What is to be answered still, whoever has taken it."""
         return [entry for entry in self.entries() if not entry.told]
@@ -139,9 +153,8 @@ class Board:
             self._answers.refuse(request.id, by)
         if len(text) > LONGEST_REPLY:
             raise RequestError(f"the answer has {len(text)} characters; {LONGEST_REPLY} are read")
-        language = self._store.info.language
-        parents = tuple(self._store.individual(one).kernel for one in request.parents)
-        self._check(request.prompt.purpose, text, language, parents)
+        parents = tuple(self.parents(entry).values())
+        self._check(request.prompt.purpose, text, self.language, parents)
         return self._answers.tell(request.id, text, by)
 
     def give_back(self, word: str, by: str) -> None:

@@ -57,6 +57,20 @@ def asked(*arguments: str) -> dict[str, object]:
     return json.loads(result.stdout)  # type: ignore[no-any-return]
 
 
+def test_a_request_can_be_had_as_files(run: Asking, tmp_path: Path) -> None:
+    desk = tmp_path / "desk"
+    entry = run.open()[0]
+    result = call("ask", "fake", "--take", "anna", "--files", str(desk))
+
+    assert result.exit_code == 0, result.output
+    (parent,) = entry.request.parents
+    assert {path.name for path in desk.iterdir()} == {"request.md", "header.h", f"{parent}.cpp"}
+    assert entry.request.prompt.text in (desk / "request.md").read_text()
+    assert "taken by anna" in (desk / "request.md").read_text()
+    assert (desk / f"{parent}.cpp").read_text().strip()
+    assert str(desk / "header.h") in result.output
+
+
 def test_the_next_request_is_shown_in_full_with_the_command_that_answers_it(run: Asking) -> None:
     result = call("ask", "fake")
     first = run.open()[0].request
