@@ -189,13 +189,14 @@ def _figures(found: Evaluation) -> Iterator[str]:
         yield "speed " + ", ".join(compared)
     if found.precision and found.precision.tier:
         p = found.precision
-        worst = f", worst on {p.worst_on}" if p.worst_on else ""
+        own = "the task's own inputs" if p.worst_on == "own" else p.worst_on
+        worst = f", worst on {own}" if own else ""
         yield f"tier {p.tier}: error {p.error:.2g} (PyTorch: {p.reference_error:.2g}){worst}"
     if found.roofline_share is not None and found.time_ms:
         floor = found.roofline_share * found.time_ms.median
         yield (
             f"{found.roofline_share:.0%} of the roofline: it would take {floor:.3g} ms at "
-            f"{found.roofline_ceiling} as measured here with plain kernels"
+            f"{found.roofline_ceiling} (measured here; memory by a copy)"
         )
     if found.bottleneck and not found.bottleneck.missing:
         yield from (f"profile: {line}" for line in found.bottleneck.lines())
