@@ -10,6 +10,10 @@ from cuda_sandbox.report import Resources, Status
 from fitness.bottleneck import Bottleneck
 
 _NAMED = 5  # of the kernels that a reason is about
+_NONE_OF_ITS_OWN = (
+    "own kernels are demanded, and it has none: no kernel of its own ran on the device, or it has "
+    "built none for the CPU (load_inline, numba)"
+)
 
 
 class Tier(StrEnum):
@@ -49,8 +53,10 @@ class Demand:
 
     def objection(self, execution: Execution | None) -> str:
         """Why a module that ran so is turned away; empty if it is not."""
-        if not self.own_kernels or execution is None or not execution.foreign:
+        if not self.own_kernels or execution is None:
             return ""
+        if not execution.foreign:
+            return "" if execution.own or execution.unseen else _NONE_OF_ITS_OWN
         some, more = execution.foreign[:_NAMED], len(execution.foreign) - _NAMED
         names = ", ".join(some) + (f" and {more} more" if more > 0 else "")
         return f"own kernels are demanded; others compute for it: {names}"
@@ -103,7 +109,9 @@ class Execution:
 
     ``mode`` is ``graph`` (a captured call is replayed) or ``calls``; ``uncaptured`` says why a
     call could not be captured. ``ran`` are the kernels of a GPU, else PyTorch's operators, of one
-    call; ``foreign`` those that are no kernels of the module's own, and compute. ``weights`` says
+    call; ``foreign`` those that are no kernels of the module's own, and compute, and the functions
+    of libraries that it or its extensions call; ``own`` its own kernels on a GPU, else what it has
+    built for the CPU. ``weights`` says
     how they were matched: by name, by order of shapes. ``unseen``: why a GPU's kernels could not
     be told.
     """
@@ -111,6 +119,7 @@ class Execution:
     mode: str
     ran: tuple[str, ...] = ()
     foreign: tuple[str, ...] = ()
+    own: tuple[str, ...] = ()
     weights: str = ""
     uncaptured: str = ""
     unseen: str = ""

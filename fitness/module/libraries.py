@@ -48,9 +48,20 @@ def computing(operators: Iterable[str]) -> tuple[str, ...]:
     )
 
 
+def is_harmless(name: str) -> bool:
+    """Whether the C++ function of this name, with its overload's behind it, computes nothing."""
+    words = name.split("_")
+    return any("_".join(words[:count]) in _HARMLESS for count in range(1, len(words) + 1))
+
+
 def foreign(kernels: Iterable[str]) -> tuple[str, ...]:
     """Those of the device's kernels that are PyTorch's or a library's, and compute."""
     return tuple(name for name in kernels if _LIBRARY.match(name) and not _is_plumbing(name))
+
+
+def own(kernels: Iterable[str]) -> tuple[str, ...]:
+    """Those of the device's kernels that are nobody else's."""
+    return tuple(name for name in kernels if not _LIBRARY.match(name) and not _is_plumbing(name))
 
 
 def mathematical(loads: Iterable[str]) -> tuple[str, ...]:

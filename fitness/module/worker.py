@@ -14,8 +14,9 @@ from cuda_sandbox.protocol import Kind, Op, Request
 from cuda_sandbox.report import CandidateFailure, Status
 from cuda_sandbox.sandbox import Worker
 from fitness.evaluation import Execution
-from fitness.module import libraries
+from fitness.module import libraries, linked, written
 from fitness.module.jail import Place, worker_program
+from fitness.module.runner.orders import KERNEL
 
 _MOST_TEXT = 1 << 18
 _MOST_NAMES = 100
@@ -88,6 +89,8 @@ class ModuleWorker(Worker):
         """How it runs and what ran in one call: the candidate's own process says so."""
         told = self._tell(Op.TRACE)
         kernels, operators = _names(told.get("kernels")), _names(told.get("operators"))
+        source = (self._folder / KERNEL).read_text(encoding="utf-8", errors="replace")
+        extensions = (*linked.own(self._built), *written.compiles(source))
         return Execution(
             mode="graph" if told.get("mode") == "graph" else "calls",
             ran=kernels or operators,
@@ -97,9 +100,12 @@ class ModuleWorker(Worker):
                         *libraries.foreign(kernels),
                         *libraries.computing(operators),
                         *libraries.mathematical(_names(told.get("loads"))),
+                        *linked.foreign(self._built),
+                        *written.foreign(source),
                     )
                 )
             ),
+            own=libraries.own(kernels) if self._place.is_cuda else extensions,
             weights=self._weights,
             uncaptured=self._uncaptured,
             unseen=_line(told.get("unseen", "")),

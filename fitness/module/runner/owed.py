@@ -42,7 +42,7 @@ def _put_off(tensor: Tensor, plain: Tensor) -> str:
 
 def _overlaps(tensor: Tensor) -> bool:
     """Whether two elements may share memory: a step is shorter than all that lies below it."""
-    if not tensor.numel():
+    if tensor.is_contiguous() or not tensor.numel():
         return False
     steps = sorted(
         (step, size) for step, size in zip(tensor.stride(), tensor.shape, strict=True) if size > 1
@@ -64,6 +64,8 @@ def _meet(one: Tensor, other: Tensor) -> bool:
 def _stretch(tensor: Tensor) -> tuple[int, int]:
     if not tensor.numel():
         return 0, 0
+    if tensor.is_contiguous():
+        return (start := tensor.data_ptr()), start + tensor.nbytes
     last = sum(s * (n - 1) for s, n in zip(tensor.stride(), tensor.shape, strict=True))
     start = tensor.data_ptr()
     return start, start + (last + 1) * tensor.element_size()

@@ -50,7 +50,7 @@ _PRYING = {
 }
 _FRAMES = ("gi_frame", "cr_frame", "ag_frame", "tb_frame")
 _SAID = {**_SIGNALS, **_PRYING}
-_THROUGH = frozenset("inspect traceback pathlib io os glob posixpath genericpath gc".split())
+_THROUGH = ("inspect", "traceback", "pathlib", "io", "os", "glob", "posixpath", "genericpath", "gc")
 _HARMLESS = ("/proc/cpuinfo", "/proc/meminfo", "/proc/stat", "/proc/sys/", "/proc/self/cgroup")
 _BUILDERS = """
     ninja c++ g++ gcc cc clang clang++ nvcc ptxas ptxas-blackwell cuobjdump nvdisasm ld
@@ -148,9 +148,7 @@ class Watch:
         if args and args[0] is not None:
             self.loaded.append(PurePath(str(args[0])).name)
 
-    def _is_candidates(
-        self, frame: FrameType | None, through: Collection[str] = _THROUGH
-    ) -> bool:
+    def _is_candidates(self, frame: FrameType | None, through: Collection[str] = _THROUGH) -> bool:
         """Whether the call comes from the candidate's file, directly or by way of ``through``."""
         while frame is not None:
             name = frame.f_globals.get("__name__", "")
