@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import functools
 import json
 import time
@@ -11,7 +12,7 @@ from dataclasses import asdict, astuple, dataclass
 from typing import TYPE_CHECKING
 
 from cuda_sandbox.cache import cache_dir, write_json
-from cuda_sandbox.devices import cpu
+from cuda_sandbox.devices import cpu, private_caches
 from cuda_sandbox.errors import UserError
 from fitness.evaluation import Tier
 
@@ -24,7 +25,8 @@ class Ceilings:
     """Rates measured on the device: bytes read plus written per second, and FLOP per second.
 
     ``half`` and ``tf32`` are None where there is no such unit. ``cache_bytes`` is the last-level
-    cache.
+    cache. On a CPU ``cold_bytes_per_s`` is how fast data is read right after the caches were
+    emptied as for a timed call, and ``private_bytes`` what the cores' own caches may yet hold.
     """
 
     bytes_per_s: float
@@ -32,6 +34,8 @@ class Ceilings:
     fp32: float
     tf32: float | None = None
     half: float | None = None
+    cold_bytes_per_s: float | None = None
+    private_bytes: int = 0
 
     def or_better(self, other: Ceilings) -> Ceilings:
         """The better of each."""
@@ -131,18 +135,43 @@ def _copy_rate(device: torch.device) -> float:
     return 2 * size / _best_seconds(lambda: target.copy_(source), device)
 
 
+def _cold_rate(copy_rate: float) -> float:
+    """Bytes per second that one pass over an argument reads on a CPU, written and then evicted.
+
+    At least what a copy moves with the lines that it fetches only to overwrite them: two reads and
+    a write, of which `_copy_rate` counts two. More where a machine's caches are not emptied by it.
+    """
+    import torch
+
+    size = min(max(cpu().cache_bytes // 4, 8 << 20), 64 << 20)
+    source = torch.ones(size // 4)
+    ballast = ctypes.create_string_buffer(2 * cpu().cache_bytes)
+
+    def once() -> float:
+        source.fill_(2.0)
+        ctypes.memset(ballast, 1, len(ballast))
+        started = time.perf_counter()
+        source.sum()
+        return time.perf_counter() - started
+
+    return max(1.5 * copy_rate, size / min(once() for _ in range(7)))
+
+
 @functools.cache
 def measure_ceilings(device: torch.device) -> Ceilings:
     """Measure the ceilings, once per process: the best of seven copies and matrix products."""
     import torch
 
     on_gpu = device.type == "cuda"
+    copied = _copy_rate(device)
     return Ceilings(
-        bytes_per_s=_copy_rate(device),
+        bytes_per_s=copied,
         cache_bytes=cache_bytes(device),
         fp32=_matmul_rate(device, torch.float32, tf32=False),
         tf32=_matmul_rate(device, torch.float32, tf32=True) if on_gpu else None,
         half=_matmul_rate(device, torch.float16, tf32=False) if on_gpu else None,
+        cold_bytes_per_s=None if on_gpu else _cold_rate(copied),
+        private_bytes=0 if on_gpu else private_caches(),
     )
 
 
@@ -161,6 +190,12 @@ def ceilings(device: torch.device, threads: int) -> Ceilings:
         found = found.or_better(Ceilings(**json.loads(path.read_text())))
     write_json(path, asdict(found))
     return found
+
+
+def ceilings_anew(device: torch.device, threads: int) -> Ceilings:
+    """As `ceilings`, measured again in any case."""
+    measure_ceilings.cache_clear()
+    return ceilings(device, threads)
 
 
 def require(device: str) -> None:

@@ -48,7 +48,12 @@ def owing(task: LoadedTask) -> list[list[str]]:
     """The ways in which each of the reference's own outputs owes work: called once per task."""
     if task not in _owing:
         leaves: list[Tensor] = []
-        with task.prepared(place=lambda leaf: leaves.append(leaf) or leaf) as call:
+
+        def noted(leaf: Tensor) -> Tensor:
+            leaves.append(leaf)
+            return leaf
+
+        with task.prepared(place=noted) as call:
             outputs = list(flat(call()))
         roles = (str(spec.role.value) for spec in task.signature.arguments)
         given = [leaf for leaf, role in zip(leaves, roles, strict=True) if role in GIVEN]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from cuda_sandbox.compiler import Compiler
@@ -151,6 +153,18 @@ def test_own_kernels_are_demanded_by_the_operators_that_compute(judge, monkeypat
     assert "own kernels are demanded; others compute for it: aten::" in found.reason
     assert "aten::mul.Tensor" in found.reason
     assert found.execution.ran
+
+
+def test_ceilings_of_a_busy_moment_are_measured_again_before_they_are_held_against_it(
+    judge, monkeypatch
+):
+    slow = {"bytes_per_s": 1e3, "cold_bytes_per_s": 1e3, "cache_bytes": 0, "private_bytes": 0}
+    monkeypatch.setattr(judge, "ceilings", replace(judge.ceilings, **slow))
+
+    found = judged(judge, HONEST)
+
+    assert found.status is Status.OK, found.reason
+    assert judge.ceilings.bytes_per_s > 1e6
 
 
 def test_a_module_takes_no_compiler_flags(judge):

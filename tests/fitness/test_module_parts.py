@@ -4,18 +4,28 @@ from __future__ import annotations
 
 import json
 import pickle
+import shutil
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 import torch
 from torch import nn
+from torch.overrides import TorchFunctionMode
 
 from cuda_sandbox.protocol import Op, Reply, Request
 from fitness import languages
-from fitness.module import libraries
+from fitness.evaluation import Demand, Execution
+from fitness.module import libraries, linked, written
+from fitness.module.orders import owing
+from fitness.module.runner.evidence import Operators
 from fitness.module.runner.orders import Orders, Refused, Spec, filled
 from fitness.module.runner.outputs import Outputs, wipe
-from fitness.module.runner.watch import Originals, program_of
+from fitness.module.runner.owed import owed
+from fitness.module.runner.watch import Originals, Watch, program_of
 from fitness.module.runner.weights import PARAMETER, place
+from fitness.task import load
 
 CPU = torch.device("cpu")
 
@@ -82,6 +92,75 @@ def test_strided_and_nested_outputs_are_copied_in_order():
     assert targets[1].eq(2).all()
 
 
+@pytest.mark.parametrize(
+    ("make", "words"),
+    [
+        (torch._neg_view, "not computed yet.*Negative"),
+        (torch._to_functional_tensor, "not computed yet.*Functionalize"),
+        (torch._lazy_clone, "not computed yet.*copied on write"),
+        (lambda x: torch._efficientzerotensor(x.shape), "not computed yet.*ZeroTensor"),
+        (lambda x: torch.ones(3).expand(2, 3), "several elements at one place"),
+        (lambda x: x.view(-1)[:4].as_strided((2, 3), (1, 1)).clone()[:1].expand(2, 3), "at one"),
+        (lambda x: x, "memory of an input"),
+        (lambda x: torch.from_numpy(x.numpy()), "memory of an input"),
+    ],
+)
+def test_an_output_that_leaves_work_to_its_reader_is_refused(make, words):
+    given, target = torch.ones(2, 3), torch.zeros(2, 3)
+    outputs = Outputs([Spec("out", "output", "float32", (2, 3))], CPU)
+
+    with pytest.raises(Refused, match=f"out .*{words}"):
+        outputs.take(make(given), [target], [given])
+
+
+def test_an_output_may_owe_what_the_references_own_owes():
+    given, target = torch.ones(2, 3), torch.zeros(2, 3)
+    outputs = Outputs([Spec("out", "output", "float32", (2, 3), ("overlapping", "shared"))], CPU)
+
+    outputs.take(given[:1].expand(2, 3), [target], [given])
+
+    assert target.eq(1).all()
+
+
+def test_gaps_and_exchanged_axes_owe_nothing():
+    wide = torch.ones(4, 10)
+
+    for one in (wide[:, :7], wide.t(), wide[::2, 1::3], wide[:0], wide[:1, :1].squeeze()):
+        assert owed(one, torch.zeros(1), [torch.ones(4)]) == {}
+
+
+@pytest.mark.parametrize(
+    ("line", "ways"),
+    [
+        ("x * 2, x.flatten()", [[], ["shared"]]),
+        ("x[:1].expand(8, 4), x.sum()", [["overlapping", "shared"], []]),
+    ],
+)
+def test_what_the_reference_owes_is_seen_by_calling_it(tmp_path, line, ways):
+    path = tmp_path / "task.py"
+    path.write_text(
+        "import torch\nclass Model(torch.nn.Module):\n    def forward(self, x):\n"
+        f"        return {line}\n"
+        "def get_inputs():\n    return [torch.randn(6, 4)]\n"
+        "def get_init_inputs():\n    return []\n"
+    )
+
+    assert owing(load(path, "cpu")) == ways
+
+
+def test_a_mode_that_is_left_on_is_named_but_for_a_default_device():
+    class Listens(TorchFunctionMode):
+        pass
+
+    outputs = Outputs([Spec("out", "output", "float32", (2,))], CPU)
+    with CPU:
+        outputs.take(torch.zeros(2), [torch.zeros(2)])
+    with Listens(), pytest.raises(Refused, match=r"leaves a mode switched on \(.*Listens\)"):
+        outputs.take(torch.zeros(2), [torch.zeros(2)])
+    with Operators(), pytest.raises(Refused, match=r"leaves a mode switched on \(Operators\)"):
+        outputs.take(torch.zeros(2), [torch.zeros(2)])
+
+
 def test_answers_are_wiped_but_not_what_the_model_or_the_judge_holds():
     model = nn.Linear(2, 2)
     given, answer = torch.ones(4), torch.ones(4)
@@ -105,6 +184,33 @@ def test_what_is_put_in_the_place_of_a_timer_or_a_comparison_is_named(monkeypatc
         patch.setattr("time.perf_counter", lambda: 0.0)
         with pytest.raises(Refused, match=r"replaces time\.perf_counter"):
             originals.require()
+
+
+def test_instructions_written_over_a_clocks_are_noticed(monkeypatch):
+    originals = Originals.now()
+    monkeypatch.setattr("fitness.module.runner.watch._instructions", lambda _: b"other")
+
+    with pytest.raises(Refused, match="rewrites clock_gettime"):
+        originals.require()
+
+
+def test_what_torch_wraps_when_its_compiler_is_imported_is_no_cheat():
+    code = "from fitness.module.runner.watch import Originals\noriginals = Originals.now()\n"
+    code += "import torch._dynamo\noriginals.require()"
+
+    subprocess.run([sys.executable, "-c", code], check=True, cwd=Path(__file__).parents[2])
+
+
+@pytest.mark.parametrize("name", ["gi_frame", "tb_frame"])
+def test_frames_are_watched_where_the_candidate_itself_takes_them(name):
+    told = []
+    watch = Watch("kernel.py", lambda _, reason: told.append(reason))
+    look = compile("watch._hook('object.__getattr__', (None, name))", "kernel.py", "exec")
+
+    watch._hook("object.__getattr__", (None, name))
+    exec(look, {"watch": watch, "name": name})
+
+    assert told == [f"looks through the frames of its callers ({name})"]
 
 
 @pytest.mark.parametrize(
@@ -154,6 +260,80 @@ def test_operators_that_only_move_memory_do_not_compute():
     ]
 
     assert libraries.computing(seen) == ("aten::mm", "aten::add.Tensor")
+
+
+def test_functions_that_compute_are_told_by_their_symbols():
+    theirs = {
+        "_ZN2at3cpu2mmERKNS_6TensorES3_": "at::cpu::mm",
+        "_ZN2at4_ops10add_Tensor4callERKNS_6TensorES4_RKN3c106ScalarE": "at::_ops::add_Tensor::call",
+        "_ZN2at6native7cpublas4gemmE": "at::native::cpublas::gemm",
+        "_ZN2at4cuda4blas4gemmIfEEvcc": "at::cuda::blas::gemm",
+        "sgemm_": "sgemm_",
+        "cblas_dgemv": "cblas_dgemv",
+        "cudnnConvolutionForward": "cudnnConvolutionForward",
+    }
+    own = [
+        "_ZN2at4_ops10empty_like4callERKNS_6TensorE",
+        "_ZNK2at10TensorBase8data_ptrIfEEPT_v",
+        "_ZN2at8internal15invoke_parallelElllRKSt8functionIFvllEE",
+        "_ZN2at15get_num_threadsEv",
+        "_ZN2at4cuda26getCurrentDevicePropertiesEv",
+        "_ZN3c104cuda20getCurrentCUDAStreamEa",
+        "_Z4reluN2at6TensorE",
+        "memcpy",
+    ]
+
+    assert {name: linked.computing(name) for name in theirs} == theirs
+    assert [linked.computing(name) for name in own] == [""] * len(own)
+
+
+@pytest.mark.skipif(shutil.which("g++") is None, reason="needs g++")
+def test_extensions_are_read_and_one_without_symbols_is_no_hiding_place(tmp_path):
+    folder = tmp_path / "extensions" / "mine"
+    folder.mkdir(parents=True)
+    source = "namespace at { namespace cpu { void mm(int); } }\nvoid run() { at::cpu::mm(1); }"
+    (folder / "mine.cpp").write_text(source)
+    command = ["g++", "-shared", "-fPIC", "mine.cpp", "-o", "mine.so"]
+    subprocess.run(command, cwd=folder, check=True)
+    data = bytearray((folder / "mine.so").read_bytes())
+    data[58:64] = bytes(6)  # no section headers
+    (folder / "bare.so").write_bytes(data)
+
+    assert linked.own(tmp_path) == ("bare.so", "mine.so")
+    assert linked.foreign(tmp_path) == ("bare.so (without symbols)", "at::cpu::mm")
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        (
+            "import numpy as np\ndef f(a): return np.linalg.inv(np.asarray(a))",
+            ("numpy.linalg.inv",),
+        ),
+        (
+            "from numpy import matmul as m\nclass A:\n    def f(self, a): return m(a, a)",
+            ("numpy.matmul",),
+        ),
+        ("import numpy\nf = numpy.exp", ("numpy.exp",)),
+        ("import numpy\nf = lambda x: numpy.add.reduce(x)", ("numpy.add.reduce", "numpy.add")),
+        ("import numpy\nasync def f(x): return numpy.sin(x)", ("numpy.sin",)),
+        ("import scipy.linalg", ("scipy",)),
+        ("import numpy as np\nT = np.add.accumulate(np.cos(np.arange(9))).astype(np.float32)", ()),
+        ("import numpy as np\nclass A:\n    def __init__(self): self.t = np.exp(2)", ()),
+        ("import numpy as np\ndef f(a): return np.ctypeslib.as_array(a), np.float32(np.pi)", ()),
+        ("def broken(:", ()),
+    ],
+)
+def test_numpys_functions_are_found_where_they_would_compute(text, found):
+    assert written.foreign(text) == found
+
+
+def test_own_kernels_are_not_shown_by_the_absence_of_others():
+    demand = Demand(own_kernels=True)
+
+    assert "it has none" in demand.objection(Execution("calls", ran=("aten::detach",)))
+    assert demand.objection(Execution("calls", own=("mine.so",))) == ""
+    assert demand.objection(Execution("graph", unseen="the profiler saw nothing")) == ""
 
 
 def test_frames_survive_the_way_there_and_back():

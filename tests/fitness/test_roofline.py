@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 from cuda_sandbox.signature import Role, Signature, TensorSpec
 from fitness.description import Node, TaskDescription
 from fitness.evaluation import Tier
@@ -51,6 +53,38 @@ def test_a_time_below_what_moving_the_bytes_takes_is_named_a_cheat():
 
 def test_a_time_that_the_cache_explains_is_possible():
     assert impossible(copy_of(MIB), 1e-6, GPU) is None
+
+
+CPU = Ceilings(
+    bytes_per_s=2e10, cache_bytes=32 * MIB, fp32=1e11, cold_bytes_per_s=3e10, private_bytes=MIB
+)
+
+
+def test_what_was_given_comes_from_memory_even_where_a_cache_could_hold_all_of_it():
+    assert "3145728 compulsory bytes" in (impossible(copy_of(MIB), 0.05, CPU) or "")
+    assert impossible(copy_of(MIB), 0.1, CPU) is None, "the output may stay in the cache"
+
+
+def test_what_the_cores_own_caches_may_hold_is_not_held_against_anybody():
+    assert impossible(copy_of(MIB // 4), 1e-6, CPU) is None
+
+
+def test_states_are_put_in_their_places_right_before_a_call_and_are_warm():
+    given = copy_of(MIB)
+    state = TensorSpec("x", "float32", (MIB,), Role.STATE)
+    warm = replace(given, signature=Signature("copy", (state,), given.signature.outputs))
+
+    assert impossible(warm, 0.01, CPU) is None
+
+
+def test_a_part_of_a_view_is_a_part():
+    view = Node("y", "aten.view.default", ({"node": "x"}, [-1]))
+    part = Node("z", "aten.slice.Tensor", ({"node": "y"}, 0, 0, 9))
+    task = replace(copy_of(64 * MIB), graph=(Node("x", "input"), view, part))
+    whole = replace(task, graph=(*task.graph[:2], Node("out", "output", ({"node": "y"},))))
+
+    assert compulsory_bytes(task) == 256 * MIB
+    assert compulsory_bytes(whole) == 512 * MIB
 
 
 def test_a_table_that_is_only_looked_up_need_not_be_read_whole():

@@ -63,7 +63,10 @@ class Orders:
         told = json.loads((folder / ORDERS).read_text(encoding="utf-8"))
         args, kwargs = pickle.loads((folder / CONSTRUCTOR).read_bytes())
         leaves, outputs = (
-            tuple(Spec(*spec[:3], tuple(spec[3]), tuple(spec[4])) for spec in told[key])
+            tuple(
+                Spec(name, role, dtype, tuple(shape), tuple(owes))
+                for name, role, dtype, shape, owes in told[key]
+            )
             for key in ("leaves", "outputs")
         )
         return cls(folder / KERNEL, leaves, outputs, tuple(told["forward"]), args, kwargs)

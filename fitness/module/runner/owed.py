@@ -36,7 +36,7 @@ def _put_off(tensor: Tensor, plain: Tensor) -> str:
     """What PyTorch has still to do with it: Negative, Conjugate, Functionalize, ..."""
     if torch._C._is_cow_tensor(tensor):  # type: ignore[attr-defined]  # not declared there
         return "copied on write"
-    more = torch._C._dispatch_keys(tensor) - torch._C._dispatch_keys(plain)  # type: ignore[operator]
+    more = torch._C._dispatch_keys(tensor) - torch._C._dispatch_keys(plain)
     return str(more).removeprefix("DispatchKeySet(").removesuffix(")")
 
 
