@@ -150,7 +150,8 @@ def test_what_the_reference_owes_is_seen_by_calling_it(tmp_path, line, ways):
 
 def test_a_mode_that_is_left_on_is_named_but_for_a_default_device():
     class Listens(TorchFunctionMode):
-        pass
+        def __torch_function__(self, function, types, args=(), kwargs=None):
+            return function(*args, **(kwargs or {}))
 
     outputs = Outputs([Spec("out", "output", "float32", (2,))], CPU)
     with CPU:
@@ -265,7 +266,7 @@ def test_operators_that_only_move_memory_do_not_compute():
 def test_functions_that_compute_are_told_by_their_symbols():
     theirs = {
         "_ZN2at3cpu2mmERKNS_6TensorES3_": "at::cpu::mm",
-        "_ZN2at4_ops10add_Tensor4callERKNS_6TensorES4_RKN3c106ScalarE": "at::_ops::add_Tensor::call",
+        "_ZN2at4_ops10add_Tensor4callERKNS_6TensorES4_": "at::_ops::add_Tensor::call",
         "_ZN2at6native7cpublas4gemmE": "at::native::cpublas::gemm",
         "_ZN2at4cuda4blas4gemmIfEEvcc": "at::cuda::blas::gemm",
         "sgemm_": "sgemm_",
