@@ -16,8 +16,9 @@ from fitness.inputs import poison
 from fitness.measure import unravel
 
 _GLIMPSED = 200
-_SETS_BYTES, _MOST_SETS = 64 << 20, 16
-"""On a GPU small tensors are there several times over: so many calls come between two clocks."""
+_SETS_BYTES, _MOST_SETS = 128 << 20, 32
+"""On a GPU small tensors are there several times over: a row of calls on all of them has arguments
+of its own for each, and finds little in the L2."""
 
 
 def sets_of(signature: Signature, device: torch.device) -> int:

@@ -8,12 +8,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 _SHARE = 0.15
-_JITTER_MS = 0.1
+JITTER_MS = 0.1
 """How far the judge's clock may read above the worker's: a share of the time, plus jitter."""
 
-_ACCOUNT_MS, _IDLE_MS = 0.01, 0.1
-"""How exact the CPU's account is, and what a call of nothing uses at most: work that is done on
-waking up, before any call, is in both and must not cancel out."""
+_ACCOUNT_MS = 0.01
+"""How exact the CPU's account is."""
 
 _ROW_SHARE, _ROW_MS, _LONGEST_ROW = 0.05, 6.0, 1024
 """How far calls in a row may be above what one is told to take, and how long such a row is."""
@@ -42,23 +41,26 @@ class Reading:
         return self.judge_ms - self.worker_ms
 
 
-def suspicion(calls: Sequence[Reading], empty: Sequence[Reading]) -> str:
+def suspicion(calls: Sequence[Reading], empty: Sequence[Reading], idle_ms: float = math.inf) -> str:
     """Why the worker's clock on ``calls`` cannot be believed; empty if it can.
 
-    ``empty`` are calls of a kernel that does nothing: what they take is overhead. Low quantiles
-    are compared, since delays come and go while a false clock stays.
+    ``empty`` are calls of a kernel that does nothing: what they take is overhead, of which CPU time
+    beyond ``idle_ms`` is not believed: work on waking up, before any call, would cancel out. Low
+    quantiles are compared, since delays come and go while a false clock stays.
     """
     told, limit = told_ms(calls), _limit(calls)
     hidden = _low([call.hidden_ms for call in calls]) - _low([call.hidden_ms for call in empty])
-    busy = _busier(calls, empty)
+    busy = _busier(calls, empty, idle_ms)
     worked = busy is not None and busy > told + limit
-    others = busy is not None and not quiet(calls, empty)  # then the judge may have waited for them
+    others = busy is not None and not _quiet(
+        calls, empty
+    )  # then the judge may have waited for them
     if not worked and (hidden <= limit or others):
         return ""
     return _complaint(told, told + max(hidden, (busy or 0.0) - told))
 
 
-def quiet(calls: Sequence[Reading], empty: Sequence[Reading]) -> bool:
+def _quiet(calls: Sequence[Reading], empty: Sequence[Reading]) -> bool:
     """Whether nothing but the candidate can have kept the judge waiting longer than it may."""
     limit = _limit(calls)
     delay = _low([call.delay_ms for call in calls])
@@ -67,13 +69,15 @@ def quiet(calls: Sequence[Reading], empty: Sequence[Reading]) -> bool:
     return overhead[-1 - few] - overhead[few] <= limit and delay <= limit / 4
 
 
-def understated_ms(calls: Sequence[Reading], empty: Sequence[Reading]) -> float:
+def understated_ms(
+    calls: Sequence[Reading], empty: Sequence[Reading], idle_ms: float = math.inf
+) -> float:
     """What must be added to the worker's times for them to cover the CPU time it has used.
 
     A clock may be wrong by a little without any suspicion, which is much for a small kernel. The
     CPU's account is exact enough for that, also on a busy machine; 0 for a clock that is right.
     """
-    used = _busier(calls, empty)
+    used = _busier(calls, empty, idle_ms)
     if used is None:
         return 0.0
     gap = used - _low([call.worker_ms for call in calls])
@@ -112,13 +116,8 @@ class Rows:
     def complaint(self) -> str:
         """Why a call cannot have taken what was told; empty if it can. Delays only add to a row."""
         mean = (min(self.row) - self.around) / self.calls
-        slack = self.told * _ROW_SHARE + _BETWEEN_MS + _JITTER_MS / self.calls
+        slack = self.told * _ROW_SHARE + _BETWEEN_MS + JITTER_MS / self.calls
         return _complaint(self.told, mean) if mean > self.told + slack else ""
-
-    def quiet(self) -> bool:
-        """Whether the rows agree so well that nothing else can have used the device."""
-        limit = _JITTER_MS + _ROW_SHARE * self.told * self.calls
-        return max(self.row) - min(self.row) <= limit
 
 
 def _complaint(told: float, seen: float) -> str:
@@ -127,16 +126,16 @@ def _complaint(told: float, seen: float) -> str:
 
 def _limit(calls: Sequence[Reading]) -> float:
     """How much more than the worker tells the judge's clock may show."""
-    return told_ms(calls) * _SHARE + _JITTER_MS
+    return told_ms(calls) * _SHARE + JITTER_MS
 
 
-def _busier(calls: Sequence[Reading], empty: Sequence[Reading]) -> float | None:
+def _busier(calls: Sequence[Reading], empty: Sequence[Reading], idle_ms: float) -> float | None:
     """The CPU time of a call beyond that of an empty one; None where there is no account."""
     used, overhead = (
         [call.busy_ms for call in readings if call.busy_ms is not None]
         for readings in (calls, empty)
     )
-    return _low(used) - min(_low(overhead), _IDLE_MS) if used and overhead else None
+    return _low(used) - min(_low(overhead), idle_ms) if used and overhead else None
 
 
 def _low(values: Sequence[float]) -> float:

@@ -199,7 +199,16 @@ class Judge:
             arena.take_workspace()
             again = functools.partial(self.trial, kernel, compiled, arena)
             overhead = self.overhead if language.in_rows else None
-            yield Trial(worker, arena, self.rng, self.threads, self.pulse, again, overhead)
+            yield Trial(
+                worker,
+                arena,
+                self.rng,
+                self.threads,
+                pulse=self.pulse,
+                anew=again,
+                overhead=overhead,
+                idle_ms=language.idle_ms,
+            )
 
     def _require_own(self, ran: Execution | None) -> None:
         """Raises CandidateFailure(REJECTED) where others compute and that is not wanted."""

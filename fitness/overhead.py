@@ -15,6 +15,7 @@ from cuda_sandbox.report import CompileReport
 from cuda_sandbox.signature import Signature
 from fitness import languages
 from fitness.arena import Arena
+from fitness.clocks import JITTER_MS
 
 if TYPE_CHECKING:
     from fitness.judge import Judge
@@ -27,13 +28,15 @@ class Overhead:
     """The time (ms) from asking for calls to knowing that they are done, less that of the calls.
 
     Mostly it is the GPU's switch between processes. Measured when first asked for; ``again`` where
-    the machine may have changed since.
+    the machine may have changed since. ``quiet`` says whether the last measurement was steady: else
+    others use the device or the machine, for no candidate runs meanwhile.
     """
 
     def __init__(self, judge: Judge) -> None:
         self._judge = judge
         self._compiled = _compiling(judge)
         self._ms: float | None = None
+        self.quiet = True
 
     def ms(self) -> float:
         """What was measured. Raises RuntimeError if our own kernel does not even compile."""
@@ -64,7 +67,10 @@ class Overhead:
                 started = time.perf_counter()
                 worker.run_bare(1)
                 times.append((time.perf_counter() - started) * 1e3)
-        return statistics.median(times)
+        ordered = sorted(times)
+        few = len(ordered) // 5
+        self.quiet = ordered[-1 - few] - ordered[few] <= JITTER_MS
+        return statistics.median(ordered)
 
 
 def _compiling(judge: Judge) -> Future[CompileReport]:

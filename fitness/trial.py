@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import functools
+import math
 import os
 import random
 import time
@@ -16,7 +17,7 @@ from torch import Tensor
 from cuda_sandbox.report import CandidateFailure, Status
 from cuda_sandbox.sandbox import Worker
 from fitness.arena import Arena, same_bytes
-from fitness.clocks import Reading, Rows, quiet, suspicion, told_ms, understated_ms
+from fitness.clocks import Reading, Rows, suspicion, told_ms, understated_ms
 from fitness.contents import TimedContent
 from fitness.hardware import cache_bytes
 from fitness.overhead import Overhead
@@ -46,6 +47,7 @@ class Trial:
     ``pulse`` tells whether the device is idle between calls; None where that is known. ``anew``
     opens another trial of the same kernel on the same arena, in a process of its own. ``overhead``
     goes by around calls on a GPU that are made one right behind the other; None where they cannot.
+    ``idle_ms`` is the CPU time that a call of nothing takes at most.
     """
 
     def __init__(
@@ -54,13 +56,16 @@ class Trial:
         arena: Arena,
         rng: random.Random,
         threads: int,
+        *,
         pulse: Pulse | None = None,
         anew: Callable[[], contextlib.AbstractContextManager[Trial]] | None = None,
         overhead: Overhead | None = None,
+        idle_ms: float = math.inf,
     ) -> None:
         self.anew = anew
         self._worker = worker
         self._threads = threads
+        self._idle_ms = idle_ms
         self._arena = arena
         self._rng = rng
         self._pulse = pulse
@@ -118,31 +123,36 @@ class Trial:
         DeviceShared if that may have been others' doing.
         """
         compare = self._hold_rows if self._overhead else self._hold_calls
-        complaint, alone = "", True
+        complaint, alone = "", False
         for _ in range(_ROUNDS):
             while len(self._readings) < _LEAST_READINGS:
                 self.timed(contents)
-            complaint, alone, missing = compare(contents)
+            complaint, missing = compare(contents)
             if not complaint:
                 return missing
             self._readings.clear()
-            if self._overhead:
-                self._overhead.again()
+            alone = alone or self._alone()
         if alone:
             raise CandidateFailure(Status.HACK, complaint)
         raise DeviceShared(f"{self._arena.device} is too busy with something else to hold a clock")
 
-    def _hold_calls(self, contents: Sequence[TimedContent]) -> tuple[str, bool, float]:
-        """Single calls by both clocks: complaint, whether we are alone here, what they lack."""
+    def _alone(self) -> bool:
+        """Whether nobody but the candidate can have disturbed what was just measured."""
+        if self._overhead is None:
+            return True
+        self._overhead.again()
+        return self._overhead.quiet
+
+    def _hold_calls(self, contents: Sequence[TimedContent]) -> tuple[str, float]:
+        """Single calls by both clocks: a complaint, and what the worker's lacks."""
         leaves = [contents[0].leaves]
         run = self._call(self._worker.run_empty)
         empty = [self._read(run, leaves)[0] for _ in range(_LEAST_READINGS)]
-        alone = self._on_cpu or quiet(self._readings, empty)
-        missing = understated_ms(self._readings, empty)
-        return suspicion(self._readings, empty), alone, missing
+        readings, most = self._readings, self._idle_ms
+        return suspicion(readings, empty, most), understated_ms(readings, empty, most)
 
-    def _hold_rows(self, contents: Sequence[TimedContent]) -> tuple[str, bool, float]:
-        """Calls in a row by the judge's clock: complaint, whether we are alone here, and 0.
+    def _hold_rows(self, contents: Sequence[TimedContent]) -> tuple[str, float]:
+        """Calls in a row by the judge's clock: a complaint; nothing is lacking.
 
         In a short row each call has arguments of its own. A long one is the more exact, but a
         kernel may know most of its arguments, so its time is never reported.
@@ -150,12 +160,11 @@ class Trial:
         assert self._overhead
         long = Rows.length(self._readings)
         told, around = told_ms(self._readings), self._overhead.ms()
-        found = [
-            Rows(told, around, calls, [self._row(contents, calls) for _ in range(_ROWS)])
-            for calls in sorted({min(long, len(self._arena)), long})
-        ]
-        complaint = next(filter(None, (rows.complaint() for rows in found)), "")
-        return complaint, all(rows.quiet() for rows in found), 0.0
+        for calls in sorted({min(long, len(self._arena)), long}):
+            row = [self._row(contents, calls) for _ in range(_ROWS)]
+            if complaint := Rows(told, around, calls, row).complaint():
+                return complaint, 0.0
+        return "", 0.0
 
     def _row(self, contents: Sequence[TimedContent], calls: int) -> float:
         """The time (ms, judge's clock) of so many calls on the sets of buffers in turns."""

@@ -23,6 +23,7 @@ class Language(ABC):
     suffix: str
     devices: tuple[str, ...]  # kinds of device, the one to prefer first
     in_rows = True  # whether calls on a GPU can be made one right behind the other
+    idle_ms = 0.1  # CPU time that a call of nothing takes at most
 
     @abstractmethod
     def compile(self, kernel: Kernel, judge: Judge) -> CompileReport:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import math
 from typing import TYPE_CHECKING
 
 from cuda_sandbox.kernel import Kernel
@@ -23,6 +24,7 @@ class Module(Language):
     name = "module"
     suffix = ".py"
     devices = ("cuda", "cpu")
+    idle_ms = math.inf  # it is Python too, which copies inputs and outputs
     in_rows = False  # Python between the calls would be more than what clocks may differ by
 
     def compile(self, kernel: Kernel, judge: Judge) -> CompileReport:

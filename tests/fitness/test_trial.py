@@ -46,7 +46,7 @@ def look(monkeypatch):
     def looks(rule):
         worker = Worker()
         arena = types.SimpleNamespace(device=torch.device("cuda:0"))
-        trial = Trial(worker, arena, random.Random(1), 1, Pulse(worker, rule))
+        trial = Trial(worker, arena, random.Random(1), 1, pulse=Pulse(worker, rule))
         trial._read = lambda run, batch: run()
         for _ in range(200):
             worker.run(1, flush=True)
@@ -93,10 +93,10 @@ class Arena:
 def compare():
     """Both clocks on calls that take ``seen`` ms and are told to take ``told``."""
 
-    def compared(told, seen, noise=0.0):
+    def compared(told, seen, noise=0.0, others=False):
         rng = random.Random(1)
         worker = types.SimpleNamespace(run=print)
-        overhead = types.SimpleNamespace(ms=lambda: 0.2, again=lambda: 0.2)
+        overhead = types.SimpleNamespace(ms=lambda: 0.2, again=lambda: 0.2, quiet=not others)
         trial = Trial(worker, Arena(), rng, 1, overhead=overhead)
         trial._checked = lambda contents, sets, run: Reading(told, seen + 0.3)
         trial._row = lambda contents, calls: 0.2 + calls * seen + rng.random() * noise
@@ -114,4 +114,9 @@ def test_a_clock_that_lies_about_a_short_call_is_found_out(compare):
 
 def test_on_a_device_that_others_use_a_clock_is_neither_believed_nor_held_against_it(compare):
     with pytest.raises(DeviceShared, match="too busy"):
-        compare(told=0.02, seen=0.05, noise=10.0)
+        compare(told=0.02, seen=0.05, others=True)
+
+
+def test_a_kernel_cannot_make_the_noise_that_would_excuse_it(compare):
+    with pytest.raises(CandidateFailure, match="clocks"):
+        compare(told=0.02, seen=0.05, noise=50.0)
