@@ -22,6 +22,7 @@ _MOST_TEXT = 1 << 18
 _MOST_NAMES = 100
 _MOST_LETTERS = 300
 _UNCAPTURED = "not captured: "
+_IMPORTS_S = 10.0  # torch's own compiler takes seconds to import
 _PATIENCE_S = 30.0  # a first call tunes itself, loads libraries, is captured
 
 
@@ -68,7 +69,9 @@ class ModuleWorker(Worker):
     def bind(self, *more: Buffers) -> None:
         """Hand the buffers over, and hear what became of the weights."""
         self._sets = more
+        self._deadline_s += _IMPORTS_S
         self._ask(Request(Op.LOAD), "its start")
+        self._deadline_s -= _IMPORTS_S
         super().bind(*more)
         told = self._tell(Op.FACTS)
         self._weights = _line(told.get("weights"))
