@@ -55,6 +55,14 @@ _ON_ISLAND = """
 where i.island = :island and i.generation <= :generation
 order by i.generation desc, i.id limit :limit
 """
+_TUNED = """
+select i.note, e.speedup from parents p join individuals i on i.seq = p.child
+join kernels k on k.id = i.kernel join evaluations e on e.seq = (
+    select max(seq) from evaluations
+    where digest = k.digest and purpose = 'search' and seq <= :seen)
+where p.parent = (select seq from individuals where id = :parent) and i.operator = 'tuning'
+order by i.seq limit :limit
+"""
 _KNOWN = """
 select i.island, min(i.generation) from kernels k join individuals i on i.kernel = k.id
 where k.digest = ? group by i.island
@@ -86,7 +94,15 @@ class Memory:
         rows = self._store.rows(_ANCESTRY, (individual.id,))
         ancestry = tuple(_idea(row) for row in rows)
         evaluation = self._profiled(individual.digest, individual.evaluation, seen)
-        return Specimen(individual.id, individual.kernel, evaluation, ancestry)
+        tuned = self._tuned(individual, seen)
+        return Specimen(individual.id, individual.kernel, evaluation, ancestry, tuned)
+
+    def _tuned(self, individual: Individual, seen: int) -> tuple[tuple[str, float | None], ...]:
+        """Other values of its constants, or of its original's where it is itself one of those."""
+        birth = individual.birth
+        original = birth.parents[0] if birth.operator == "tuning" else individual.id
+        values = {"parent": original, "seen": seen, "limit": LIMIT}
+        return tuple(self._store.rows(_TUNED, values))
 
     def _profiled(self, digest: str, evaluation: Evaluation, seen: int) -> Evaluation:
         found = self._profiles.evaluation(digest, evaluation.device, "profile", seen)

@@ -49,12 +49,17 @@ class Tried:
 
 @dataclass(frozen=True, slots=True)
 class Specimen:
-    """An individual as an author sees it; ``ancestry``: the ideas behind it, oldest first."""
+    """An individual as an author sees it; ``ancestry``: the ideas behind it, oldest first.
+
+    ``tuned`` are other values of its tunables that were tried: what changed, and the speedup, None
+    where that kernel failed.
+    """
 
     id: str
     kernel: Kernel
     evaluation: Evaluation
     ancestry: tuple[Idea, ...] = ()
+    tuned: tuple[tuple[str, float | None], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -42,8 +42,8 @@ _DETAILS = ("detail", "details", "description", "how", "explanation", "rationale
 _BULLET = re.compile(
     r"^\s{0,3}(?:\d{1,2}[.)]|[-*+]|#{1,4})\s+(?:idea\s*\d*\s*[:.-]\s*)?(.*\S)", re.I
 )
-_MARKUP = re.compile(r"`{1,3}([^`]*)`{1,3}|(?<![\w*])\*\*(\S(?:[^*`]*\S)?)\*\*(?![\w*])")
-"""Code spans and bold. What else looks like markup is meant: _mm256_stream_ps, 31 * 132."""
+_BOLD = re.compile(r"(?<![\w*])\*\*(\S(?:[^*]*\S)?)\*\*(?![\w*])")
+"""What else looks like markup is meant: `tile`, _mm256_stream_ps, 31 * 132."""
 
 _SIGNS = {
     Category.ASYNCHRONY: r"async|prefetch|overlap|pipelin|double.?buffer|latency|tma\b|bulk|stage",
@@ -94,7 +94,7 @@ def _idea(item: Any, author: str, model: str) -> Idea | None:
 
 
 def _plain(text: str) -> str:
-    return _MARKUP.sub(lambda match: match[1] or match[2] or "", text)
+    return _BOLD.sub(r"\1", text)
 
 
 def _first(fields: dict[str, Any], names: Iterable[str]) -> str:

@@ -18,6 +18,7 @@ from operators.writing.text import shortened, without_paths
 LATENCY_S = 700e-9  # from memory, about, on a busy GPU
 ENOUGH_FLOP_PER_BYTE = 10  # above it arithmetic may be what limits
 LOG_LINES, LOG_CHARS = 40, 3000
+TUNINGS = 12  # that are told of
 IDEA_CHARS, ANCESTOR_CHARS, REASON_CHARS = 400, 1200, 160
 
 _PRODUCTS = re.compile(r"mm|matmul|conv|linear|attention|einsum|dot|outer|lstm|gru")
@@ -203,6 +204,15 @@ def _figures(found: Evaluation) -> Iterator[str]:
     yield from map(_resources, found.resources[:6])
     if found.log:
         yield f"the compiler says: {shortened(without_paths(found.log), 600)}"
+
+
+def tunings(parent: Specimen) -> list[str]:
+    """What other values of its constants gave, on one line."""
+    tried = [
+        f"{what}: {'failed' if speedup is None else f'{speedup:.4g}x'}"
+        for what, speedup in parent.tuned[:TUNINGS]
+    ]
+    return [f"constants tried, as speedups: {'; '.join(tried)}"] if tried else []
 
 
 def _resources(used: Resources) -> str:

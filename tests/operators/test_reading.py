@@ -364,8 +364,8 @@ def test_the_names_of_intrinsics_stay_whole_in_an_idea() -> None:
     [
         ("4096 = 31 * 132 + 4, slot k * 66", "4096 = 31 * 132 + 4, slot k * 66"),
         ("(ky % 4)*3 rows of a*b*c bytes", "(ky % 4)*3 rows of a*b*c bytes"),
-        ("load `float4` by one **whole** warp", "load float4 by one whole warp"),
-        ("pass `const float *x` and `float* y`", "pass const float *x and float* y"),
+        ("load `float4` by one **whole** warp", "load `float4` by one whole warp"),
+        ("pass `const float *x` and `float* y`", "pass `const float *x` and `float* y`"),
     ],
 )
 def test_products_in_an_idea_are_no_markup(written: str, read: str) -> None:
