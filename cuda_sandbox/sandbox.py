@@ -101,7 +101,7 @@ class Worker:
             for handover in buffers.handovers():
                 self._ask(handover.request, "taking a buffer", handover.descriptor)
             self._ask(Request(Op.BIND), "the first call of launch")
-        self._settle()
+            self._settle()
         self._rest()
 
     def _settle(self) -> None:

@@ -17,7 +17,7 @@ _ACCOUNT_MS = 0.01
 _ROW_SHARE, _ROW_MS, _LONGEST_ROW = 0.05, 6.0, 1024
 """How far calls in a row may be above what one is told to take, and how long such a row is."""
 
-_BETWEEN_MS = 0.0015
+_BETWEEN_MS = 0.003
 """What may go by between two of a GPU's calls: graphs with branches are not launched without."""
 
 

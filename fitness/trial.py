@@ -181,22 +181,27 @@ class Trial:
         """Fresh arguments in so many sets of buffers, ``run``, and what it left there checked."""
         batch = [self._rng.choice(contents).fresh(self._rng) for _ in range(sets)]
         reading, glimpses = self._read(run, [content.leaves for content in batch])
-        self._look_at_device(contents)
+        busy = self._glance()
         with self._worker.frozen():
             for at, (content, glimpse) in enumerate(zip(batch, glimpses, strict=True)):
                 self._check(at, content, glimpse)
+        if busy:
+            self._explain_work(contents)
         return reading
 
-    def _look_at_device(self, contents: Sequence[TimedContent]) -> None:
-        """Now and then see whether the device is idle, as it must be after an answer.
+    def _glance(self) -> bool:
+        """Now and then see whether the device is still busy, as it must not be after an answer."""
+        return bool(self._pulse) and self._rng.random() < _GLANCE and self._pulse.disturbed()
 
-        One that is busy is held against the kernel only if that goes with its calls, or with its
-        process, again and again: other programs may use the device now and then. Raises
-        DeviceShared if it is busy all the time even without the worker.
+    def _explain_work(self, contents: Sequence[TimedContent]) -> None:
+        """Whose work it is that a device was found busy with; outputs are written anew.
+
+        It is held against the kernel only if it goes with its calls, or with its process, again
+        and again: other programs may use the device now and then. Raises DeviceShared if the device
+        is busy all the time even without the worker.
         """
         pulse = self._pulse
-        if not pulse or self._rng.random() >= _GLANCE or not pulse.disturbed():
-            return
+        assert pulse
         at_rest = []
         for _ in range(_LOOKS):  # in turns, so that a burst of other work fits neither
             content = self._rng.choice(contents).fresh(self._rng)

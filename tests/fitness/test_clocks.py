@@ -55,7 +55,7 @@ def rows(calls, told, seen, around=0.22, jitter=0.004):
 def test_calls_in_a_row_give_away_what_one_hides():
     assert rows(960, told=0.006, seen=0.006).complaint() == ""
     assert rows(960, told=0.006, seen=0.0036).complaint() == "", "warm ones are faster"
-    assert "tells 0.004 ms a call" in rows(960, told=0.004, seen=0.006).complaint()
+    assert "tells 0.004 ms a call" in rows(960, told=0.004, seen=0.009).complaint()
     assert "clock 0.5" in rows(15, told=0.4, seen=0.5).complaint()
     assert rows(1, told=8.0, seen=8.0).complaint() == ""
     assert rows(1, told=6.5, seen=8.0).complaint()
@@ -63,7 +63,7 @@ def test_calls_in_a_row_give_away_what_one_hides():
 
 def test_delays_hide_nothing_of_a_row():
     """What really goes by around calls is known: a worker that is slow on purpose only loses."""
-    assert rows(960, told=0.004, seen=0.006, around=5.0).complaint()
+    assert rows(960, told=0.004, seen=0.009, around=5.0).complaint()
     assert rows(16, told=0.02, seen=0.02, around=0.22 + 16 * 0.05).complaint(), "works on waking"
 
 

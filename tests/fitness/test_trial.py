@@ -1,5 +1,6 @@
 """A trial on a device that is still busy when the kernel has answered, or that others use."""
 
+import contextlib
 import random
 import types
 
@@ -50,7 +51,8 @@ def look(monkeypatch):
         trial._read = lambda run, batch: run()
         for _ in range(200):
             worker.run(1, flush=True)
-            trial._look_at_device([content])
+            if trial._glance():
+                trial._explain_work([content])
 
     return looks
 
@@ -80,6 +82,31 @@ def test_other_programs_that_use_the_device_now_and_then_are_not_held_against_it
         return left[0] > 0
 
     look(rule)
+
+
+def test_looking_whose_work_it_is_spoils_nothing_that_is_still_to_be_checked(monkeypatch):
+    """Which is done by calls on other arguments, whose outputs take the place of the first ones."""
+    monkeypatch.setattr(trials.time, "sleep", lambda _: None)
+    states = iter([True, False] * 1000)
+    pulse = types.SimpleNamespace(disturbed=lambda: next(states))
+    content = types.SimpleNamespace(fresh=lambda _: types.SimpleNamespace(leaves=object()))
+    worker = types.SimpleNamespace(run=print, frozen=contextlib.nullcontext)
+    trial = Trial(worker, Arena(), random.Random(1), 1, pulse=pulse)
+    there, checked = [], []
+
+    def read(run, batch):
+        there[:] = batch
+        return Reading(1.0, 1.3), [None] * len(batch)
+
+    monkeypatch.setattr(trial, "_read", read)
+    monkeypatch.setattr(
+        trial, "_check", lambda at, content, _: checked.append(there[at] is content.leaves)
+    )
+    for _ in range(100):
+        trial.timed([content])
+
+    assert len(checked) == 100
+    assert all(checked)
 
 
 class Arena:
