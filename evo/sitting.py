@@ -69,7 +69,7 @@ def _machine(planned: Plan, manner: Manner) -> Machine:
     """This machine; the one that the run was judged on, without its devices, where none is here."""
     config = planned.config
     if manner.replaying is not None and manner.repeats_verdicts:
-        return _last_machine(manner.replaying.folder)
+        return last_machine(manner.replaying.folder)
     if not manner.judges:
         return _absent(planned)
     try:
@@ -90,10 +90,10 @@ def _absent(planned: Plan) -> Machine:
             f"of which its prompts speak. Begin it there with --until-waiting, then carry it here "
             f"(kernelevo pack, kernelevo unpack)"
         )
-    return replace(_last_machine(planned.folder), devices=())
+    return replace(last_machine(planned.folder), devices=())
 
 
-def _last_machine(folder: Path) -> Machine:
+def last_machine(folder: Path) -> Machine:
     """The one that a run was last at."""
     with Store.open(folder) as store:
         events = [event for event in store.events() if event.kind == "sitting"]

@@ -191,7 +191,8 @@ class Trial:
 
     def _glance(self) -> bool:
         """Now and then see whether the device is still busy, as it must not be after an answer."""
-        return bool(self._pulse) and self._rng.random() < _GLANCE and self._pulse.disturbed()
+        pulse = self._pulse
+        return pulse is not None and self._rng.random() < _GLANCE and pulse.disturbed()
 
     def _explain_work(self, contents: Sequence[TimedContent]) -> None:
         """Whose work it is that a device was found busy with; outputs are written anew.

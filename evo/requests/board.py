@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from cuda_sandbox.kernel import Kernel
+from cuda_sandbox.signature import Signature
 from evo import runs
 from evo.ledger import ASK
 from evo.records import Call, CallState, State
@@ -27,7 +28,8 @@ from evo.requests.record import (
     request_id,
 )
 from evo.store import Store
-from operators.writing.check import check
+from operators.writing.check import IDEAS, check
+from operators.writing.code import exactly
 from operators.writing.text import LONGEST_REPLY
 
 LOOK_S = 1.0
@@ -76,6 +78,11 @@ class Board:
     def language(self) -> str:
         """What the run's kernels are written in."""
         return self._store.info.language
+
+    @property
+    def signature(self) -> Signature:
+        """What a kernel of the run is called with."""
+        return self._store.info.task.signature
 
     @property
     def header(self) -> str:
@@ -156,6 +163,19 @@ class Board:
         parents = tuple(self.parents(entry).values())
         self._check(request.prompt.purpose, text, self.language, parents)
         return self._answers.tell(request.id, text, by)
+
+    def draft(self, word: str, text: str) -> Kernel:
+        """The kernel that ``text`` would be as an answer to a request; nothing is taken in.
+
+        Raises RequestError for an unknown request or one for ideas, and what `tell` raises.
+        """
+        entry = self.find(word)
+        purpose = entry.request.prompt.purpose
+        parents = tuple(self.parents(entry).values())
+        self._check(purpose, text, self.language, parents)
+        if purpose == IDEAS:
+            raise RequestError("the answer can be read; there is nothing in ideas to compile")
+        return exactly(text, self.language, parents[0] if parents else None)
 
     def give_back(self, word: str, by: str) -> None:
         """End a lease, so that somebody else may take the request at once."""

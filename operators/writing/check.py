@@ -7,6 +7,8 @@ from cuda_sandbox.kernel import Kernel
 from operators.writing import code, ideas
 from operators.writing.patches import PatchFailed
 
+IDEAS = "ideas"  # the purpose of a request that no kernel answers
+
 
 class Unreadable(UserError):
     """An answer cannot be used; the message says why and what to do."""
@@ -17,7 +19,7 @@ def check(purpose: str, text: str, language: str, parents: tuple[Kernel, ...]) -
 
     ``parents`` are the kernels of the request, the one that edits apply to first; none for a port.
     """
-    if purpose == "ideas":
+    if purpose == IDEAS:
         if not ideas.read(text, "author"):
             raise Unreadable(
                 'no ideas found: answer with JSON such as {"ideas": [{"title": "...", '

@@ -16,6 +16,7 @@ from click.testing import CliRunner, Result
 from cuda_sandbox.errors import UserError
 from cuda_sandbox.kernel import Kernel
 from evo.cli.main import main
+from evo.machine import survey
 from evo.requests import answers, board
 from evo.requests.answers import Answers
 from evo.store import Store
@@ -68,6 +69,39 @@ def test_a_request_can_be_had_as_files(run: Asking, tmp_path: Path) -> None:
     assert "taken by anna" in (desk / "request.md").read_text()
     assert (desk / f"{parent}.cpp").read_text().strip()
     assert str(desk / "header.h") in result.output
+
+
+DRAFT = """#define STEP 1  // tune: 1 2 0
+extern "C" int launch(const float* x, float* out, void* workspace) {
+    static_assert(STEP > 0, "no step");
+    for (int i = 0; i < 16; i += STEP) out[i] = x[i];
+    return 0;
+}
+"""
+
+
+def test_a_draft_is_compiled_in_its_tunings_and_not_taken_in(
+    run: Asking, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    here = survey("cpu", None, 1)
+    monkeypatch.setattr("evo.sitting.last_machine", lambda _: here)
+    request = run.open()[0].request.id
+    good = DRAFT.replace(" 0\n", "\n")
+    written = tmp_path / "kernel.cpp"
+    result = call("tell", "fake", request, "-", "--draft", "-o", str(written), text=good)
+
+    assert result.exit_code == 0, result.output
+    assert result.output.splitlines() == ["as written: compiles", "STEP = 2: compiles"]
+    assert written.read_text().strip() == good.strip()
+
+    result = call("tell", "fake", request, "-", "--draft", text=DRAFT)
+    assert result.exit_code == 1
+    assert "STEP = 0: compile_error: " in result.output
+    assert "no step" in result.output
+
+    result = call("tell", "fake", request, "-", "--draft", text="no kernel")
+    assert result.exit_code == 2
+    assert request in {entry.request.id for entry in run.open()}
 
 
 def test_the_next_request_is_shown_in_full_with_the_command_that_answers_it(run: Asking) -> None:
