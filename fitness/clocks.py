@@ -52,10 +52,9 @@ def suspicion(calls: Sequence[Reading], empty: Sequence[Reading], idle_ms: float
     hidden = _low([call.hidden_ms for call in calls]) - _low([call.hidden_ms for call in empty])
     busy = _busier(calls, empty, idle_ms)
     worked = busy is not None and busy > told + limit
-    others = busy is not None and not _quiet(
-        calls, empty
-    )  # then the judge may have waited for them
-    if not worked and (hidden <= limit or others):
+    # Others may have kept the judge waiting; where nobody keeps an account that is no excuse.
+    excused = busy is not None and not _quiet(calls, empty)
+    if not worked and (hidden <= limit or excused):
         return ""
     return _complaint(told, told + max(hidden, (busy or 0.0) - told))
 
