@@ -257,6 +257,11 @@ def idea(one: Idea) -> str:
     return _line(one, IDEA_CHARS)
 
 
+def whole(one: Idea) -> str:
+    """An idea with its category, in full: for who is to carry it out."""
+    return f"[{one.category}] {one.text}"
+
+
 def ideas(several: Sequence[Idea]) -> list[str]:
     """Ideas that are in a kernel, each once."""
     return [_line(one, ANCESTOR_CHARS) for one in {one.text: one for one in several}.values()]
