@@ -8,6 +8,7 @@ from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 
+from cuda_sandbox.kernel import Kernel
 from evo.credit import Credits
 from evo.individual import Individual
 from evo.store import LATEST, Store, unpacked
@@ -94,8 +95,14 @@ class Memory:
         rows = self._store.rows(_ANCESTRY, (individual.id,))
         ancestry = tuple(_idea(row) for row in rows)
         evaluation = self._profiled(individual.digest, individual.evaluation, seen)
-        tuned = self._tuned(individual, seen)
-        return Specimen(individual.id, individual.kernel, evaluation, ancestry, tuned)
+        tuned, origin = self._tuned(individual, seen), self._origin(individual)
+        return Specimen(individual.id, individual.kernel, evaluation, ancestry, tuned, origin)
+
+    def _origin(self, individual: Individual) -> Kernel | None:
+        failed = individual.evaluation and not individual.evaluation.correct
+        if not failed or not individual.birth.base:
+            return None
+        return self._store.individual(individual.birth.base).kernel
 
     def _tuned(self, individual: Individual, seen: int) -> tuple[tuple[str, float | None], ...]:
         """Other values of its constants, or of its original's where it is itself one of those."""

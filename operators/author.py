@@ -52,7 +52,7 @@ class Specimen:
     """An individual as an author sees it; ``ancestry``: the ideas behind it, oldest first.
 
     ``tuned`` are other values of its tunables that were tried: what changed, and the speedup, None
-    where that kernel failed.
+    where that kernel failed. ``origin``: of one that failed, the kernel that works and was changed.
     """
 
     id: str
@@ -60,6 +60,7 @@ class Specimen:
     evaluation: Evaluation
     ancestry: tuple[Idea, ...] = ()
     tuned: tuple[tuple[str, float | None], ...] = ()
+    origin: Kernel | None = None
 
 
 @dataclass(frozen=True, slots=True)

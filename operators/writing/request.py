@@ -95,7 +95,11 @@ def repair(brief: Brief, failed: Specimen) -> Prompt:
     """Ask for a kernel that mends ``failed``."""
     idea = failed.ancestry[-1] if failed.ancestry else None
     request = _request(
-        brief, "repair", idea=wording.whole(idea) if idea else "", **wording.failure(failed)
+        brief,
+        "repair",
+        idea=wording.whole(idea) if idea else "",
+        changes=wording.changes(failed),
+        **wording.failure(failed),
     )
     source = render(
         "source",

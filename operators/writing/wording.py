@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -231,6 +232,15 @@ def failure(failed: Specimen) -> dict[str, str]:
         "log": trimmed(found.log) if found.status is not Status.OK else "",
         "checks": "\n".join(_failed_checks(found)),
     }
+
+
+def changes(failed: Specimen) -> str:
+    """What makes it differ from the working kernel it was made of; empty if that is most of it."""
+    if failed.origin is None:
+        return ""
+    before, after = (one.source.splitlines() for one in (failed.origin, failed.kernel))
+    lines = list(difflib.unified_diff(before, after, "works", "fails", lineterm="", n=2))
+    return "\n".join(lines) if len(lines) <= max(LOG_LINES, len(after) // 2) else ""
 
 
 def _failed_checks(found: Evaluation) -> Iterator[str]:

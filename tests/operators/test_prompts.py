@@ -278,6 +278,16 @@ def _told(arch: str) -> str:
     return knowledge("cuda", arch, ALL)
 
 
+def test_who_mends_a_kernel_sees_what_was_changed_unless_that_is_most_of_it() -> None:
+    lines = [f"int a{number};" for number in range(200)]
+    works = Kernel("\n".join(lines), "cuda")
+    failed = Specimen("0-0-1", Kernel("\n".join(["int b;", *lines]), "cuda"), Evaluation(Status.OK))
+
+    assert "+int b;" in wording.changes(replace(failed, origin=works))
+    assert wording.changes(replace(failed, origin=Kernel("int c;", "cuda"))) == ""
+    assert wording.changes(failed) == ""
+
+
 def test_a_verdict_without_figures_leaves_the_paragraph_out() -> None:
     bare = Specimen("0-0-0", Kernel("int a;\n", "cuda"), Evaluation(Status.OK))
     assert "Measured" not in request.ideas(SOFTMAX, bare, (), 1).text
