@@ -170,7 +170,7 @@ class Island:
         full_key = f"{generation.island}-{generation.number}-{key}"
         return Order(
             full_key,
-            tuple(memory.specimen(parent, brood.seen) for parent in parents),
+            tuple(memory.specimen(parent, generation.horizon, brood.seen) for parent in parents),
             self._planner.counts,
             random.Random(f"{self._world.config.seed}/{full_key}"),
             generation.horizon,

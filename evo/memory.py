@@ -57,10 +57,10 @@ where i.island = :island and i.generation <= :generation
 order by i.generation desc, i.id limit :limit
 """
 _TUNED = """
-select i.note, e.speedup from parents p join individuals i on i.seq = p.child
-join kernels k on k.id = i.kernel join evaluations e on e.seq = (
-    select max(seq) from evaluations
-    where digest = k.digest and purpose = 'search' and seq <= :seen)
+select i.note, e.speedup, i.island, i.generation from parents p
+join individuals i on i.seq = p.child join kernels k on k.id = i.kernel
+join evaluations e on e.seq = (
+    select max(seq) from evaluations where digest = k.digest and purpose = 'search')
 where p.parent = (select seq from individuals where id = :parent) and i.operator = 'tuning'
 order by i.seq limit :limit
 """
@@ -86,8 +86,10 @@ class Memory:
         self._credits = Credits(store, costs or store)
         self._latest: dict[tuple[int, ...], list[Tried]] = {}
 
-    def specimen(self, individual: Individual, seen: int = LATEST) -> Specimen:
-        """An individual as authors see it; it must have been judged.
+    def specimen(
+        self, individual: Individual, horizon: tuple[int, ...], seen: int = LATEST
+    ) -> Specimen:
+        """An individual as authors see it within a horizon; it must have been judged.
 
         Its profile is there if it was on record by ``seen``.
         """
@@ -95,7 +97,7 @@ class Memory:
         rows = self._store.rows(_ANCESTRY, (individual.id,))
         ancestry = tuple(_idea(row) for row in rows)
         evaluation = self._profiled(individual.digest, individual.evaluation, seen)
-        tuned, origin = self._tuned(individual, seen), self._origin(individual)
+        tuned, origin = self._tuned(individual, horizon), self._origin(individual)
         return Specimen(individual.id, individual.kernel, evaluation, ancestry, tuned, origin)
 
     def _origin(self, individual: Individual) -> Kernel | None:
@@ -104,12 +106,15 @@ class Memory:
             return None
         return self._store.individual(individual.birth.base).kernel
 
-    def _tuned(self, individual: Individual, seen: int) -> tuple[tuple[str, float | None], ...]:
+    def _tuned(
+        self, individual: Individual, horizon: tuple[int, ...]
+    ) -> tuple[tuple[str, float | None], ...]:
         """Other values of its constants, or of its original's where it is itself one of those."""
         birth = individual.birth
         original = birth.parents[0] if birth.operator == "tuning" else individual.id
-        values = {"parent": original, "seen": seen, "limit": LIMIT}
-        return tuple(self._store.rows(_TUNED, values))
+        values = {"parent": original, "limit": LIMIT}
+        rows = self._store.rows(_TUNED, values)
+        return tuple(row[:2] for row in rows if row[3] <= horizon[row[2]])
 
     def _profiled(self, digest: str, evaluation: Evaluation, seen: int) -> Evaluation:
         found = self._profiles.evaluation(digest, evaluation.device, "profile", seen)
