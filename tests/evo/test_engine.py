@@ -426,6 +426,31 @@ def test_authors_are_told_what_was_tried_and_how_it_went(tmp_path: Path) -> None
     assert {one.idea.text for one in tried if one.here} >= {idea.text for idea in own}
 
 
+def test_authors_are_told_what_other_constants_gave_and_what_a_failed_kernel_was_made_of(
+    tmp_path: Path,
+) -> None:
+    config = configuration(
+        budget__generations=6,
+        variation__repairs=1,
+        variation__tunings=2,
+        variation__rates={"mutation": 1.0, "tuning": 0.5, "crossover": 0.0},
+    )
+    sitting = Sitting(tmp_path, config, executor=FakeExecutor(failing=0.3))
+    sitting.run()
+    by_id = {one.id: one for one in individuals(tmp_path)}
+    told = [about[0] for kind, about in sitting.author.calls if kind == "ideate"]  # type: ignore[index]
+    tuned = {what for specimen in told for what in specimen.tuned}
+
+    assert tuned
+    notes = {one.birth.note for one in by_id.values() if one.birth.operator == "tuning"}
+    assert {what for what, _ in tuned} <= notes
+    failed = [about for kind, about in sitting.author.calls if kind == "repair"]
+    assert failed
+    for specimen in failed:
+        base = by_id[specimen.id].birth.base  # type: ignore[attr-defined]
+        assert specimen.origin == (by_id[base].kernel if base else None)
+
+
 def test_an_author_that_does_not_serve_the_task_is_passed_over(tmp_path: Path) -> None:
     class Specialist(FakeAuthor):
         async def port(self, *args: object) -> Draft | None:  # type: ignore[override]
