@@ -171,7 +171,7 @@ def _parent(brief: Brief, parent: Specimen, title: str = "The kernel") -> str:
         source=parent.kernel.source,
         flags=" ".join(parent.kernel.flags),
         fence=_fence(brief),
-        figures=wording.figures(parent.evaluation) + wording.tunings(parent),
+        figures=wording.figures(parent.evaluation) + wording.tunings(parent, brief.demand.baseline),
     )
 
 

@@ -207,13 +207,16 @@ def _figures(found: Evaluation) -> Iterator[str]:
         yield f"the compiler says: {shortened(without_paths(found.log), 600)}"
 
 
-def tunings(parent: Specimen) -> list[str]:
-    """What other values of its constants gave, on one line."""
+def tunings(parent: Specimen, baseline: str) -> list[str]:
+    """What other values of its constants gave beside its own, on one line."""
+    own = parent.evaluation.speedup.get(baseline)
+    if not own or not parent.tuned:
+        return []
     tried = [
-        f"{what}: {'failed' if speedup is None else f'{speedup:.4g}x'}"
+        f"{what}: {'failed' if speedup is None else f'{speedup / own:.3f}'}"
         for what, speedup in parent.tuned[:TUNINGS]
     ]
-    return [f"constants tried, as speedups: {'; '.join(tried)}"] if tried else []
+    return [f"constants tried, with their speed over this kernel's: {'; '.join(tried)}"]
 
 
 def _resources(used: Resources) -> str:
