@@ -65,6 +65,7 @@ class CandidateFailure(Exception):
     """A candidate failed in a worker: the judge turns this into an evaluation's status."""
 
     def __init__(self, status: Status, reason: str) -> None:
-        super().__init__(f"{status}: {printable(reason)}")
+        reason = printable(reason)
+        super().__init__(f"{status}: {reason}")
         self.status = status
-        self.reason = printable(reason)
+        self.reason = reason

@@ -63,9 +63,7 @@ def _quiet(calls: Sequence[Reading], empty: Sequence[Reading]) -> bool:
     """Whether nothing but the candidate can have kept the judge waiting longer than it may."""
     limit = _limit(calls)
     delay = _low([call.delay_ms for call in calls])
-    overhead = sorted(call.hidden_ms for call in empty)
-    few = len(overhead) // 5
-    return overhead[-1 - few] - overhead[few] <= limit and delay <= limit / 4
+    return spread([call.hidden_ms for call in empty]) <= limit and delay <= limit / 4
 
 
 def understated_ms(
@@ -135,6 +133,13 @@ def _busier(calls: Sequence[Reading], empty: Sequence[Reading], idle_ms: float) 
         for readings in (calls, empty)
     )
     return _low(used) - min(_low(overhead), idle_ms) if used and overhead else None
+
+
+def spread(values: Sequence[float]) -> float:
+    """How far ``values`` lie apart, a fifth of them at either end left out."""
+    ordered = sorted(values)
+    few = len(ordered) // 5
+    return ordered[-1 - few] - ordered[few]
 
 
 def _low(values: Sequence[float]) -> float:

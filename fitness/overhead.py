@@ -15,7 +15,7 @@ from cuda_sandbox.report import CompileReport
 from cuda_sandbox.signature import Signature
 from fitness import languages
 from fitness.arena import Arena
-from fitness.clocks import JITTER_MS
+from fitness.clocks import JITTER_MS, spread
 
 if TYPE_CHECKING:
     from fitness.judge import Judge
@@ -34,7 +34,8 @@ class Overhead:
 
     def __init__(self, judge: Judge) -> None:
         self._judge = judge
-        self._compiled = _compiling(judge)
+        # Ahead of need; where no CUDA kernel can be compiled none comes to be timed either.
+        self._compiled = None if judge.backend.missing() else _compiling(judge)
         self._ms: float | None = None
         self.quiet = True
 
@@ -54,7 +55,7 @@ class Overhead:
         return self._ms
 
     def _measure(self, arena: Arena) -> float:
-        compiled = self._compiled.result()
+        compiled = (self._compiled or _compiling(self._judge)).result()
         if compiled.object_key is None:
             raise RuntimeError(f"a kernel that does nothing fails: {compiled.reason}")
         leaves = self._judge.bank.timed[0].leaves
@@ -67,10 +68,8 @@ class Overhead:
                 started = time.perf_counter()
                 worker.run_bare(1)
                 times.append((time.perf_counter() - started) * 1e3)
-        ordered = sorted(times)
-        few = len(ordered) // 5
-        self.quiet = ordered[-1 - few] - ordered[few] <= JITTER_MS
-        return statistics.median(ordered)
+        self.quiet = spread(times) <= JITTER_MS
+        return statistics.median(times)
 
 
 def _compiling(judge: Judge) -> Future[CompileReport]:

@@ -158,10 +158,7 @@ class Board:
         request = entry.request
         if not entry.told:  # else it may be the same answer once more
             self._answers.refuse(request.id, by)
-        if len(text) > LONGEST_REPLY:
-            raise RequestError(f"the answer has {len(text)} characters; {LONGEST_REPLY} are read")
-        parents = tuple(self.parents(entry).values())
-        self._check(request.prompt.purpose, text, self.language, parents)
+        self._read(entry, text)
         return self._answers.tell(request.id, text, by)
 
     def draft(self, word: str, text: str) -> Kernel:
@@ -170,12 +167,18 @@ class Board:
         Raises RequestError for an unknown request or one for ideas, and what `tell` raises.
         """
         entry = self.find(word)
-        purpose = entry.request.prompt.purpose
-        parents = tuple(self.parents(entry).values())
-        self._check(purpose, text, self.language, parents)
-        if purpose == IDEAS:
+        parents = self._read(entry, text)
+        if entry.request.prompt.purpose == IDEAS:
             raise RequestError("the answer can be read; there is nothing in ideas to compile")
         return exactly(text, self.language, parents[0] if parents else None)
+
+    def _read(self, entry: Entry, text: str) -> tuple[Kernel, ...]:
+        """The request's parents, if ``text`` can be read as its answer; raises as `tell`."""
+        if len(text) > LONGEST_REPLY:
+            raise RequestError(f"the answer has {len(text)} characters; {LONGEST_REPLY} are read")
+        parents = tuple(self.parents(entry).values())
+        self._check(entry.request.prompt.purpose, text, self.language, parents)
+        return parents
 
     def give_back(self, word: str, by: str) -> None:
         """End a lease, so that somebody else may take the request at once."""

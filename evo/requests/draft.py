@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 
 from cuda_sandbox.compiler import Compiler
 from cuda_sandbox.kernel import Kernel
@@ -25,13 +24,13 @@ def variants(kernel: Kernel) -> dict[str, Kernel]:
 
 
 def compiled(
-    kernel: Kernel, signature: Signature, arch: str, cache: Path | None = None
+    kernel: Kernel, signature: Signature, arch: str
 ) -> Iterator[tuple[str, CompileReport]]:
     """What the compiler says of each variant, in order.
 
     Raises ValueError or RuntimeError where this machine cannot compile for ``arch``.
     """
-    with Compiler(cache) as compiler:
+    with Compiler() as compiler:
         waiting = [
             (name, compiler.submit(variant, signature, arch))
             for name, variant in variants(kernel).items()

@@ -34,18 +34,17 @@ _MOVE = frozenset(_MOVING.split())
 
 def compiles(source: str) -> tuple[str, ...]:
     """The compilers of Python that ``source`` uses."""
-    return tuple(sorted(_COMPILE & {name.partition(".")[0] for name in _imports(source)}))
+    return tuple(sorted(_COMPILE & _roots(_known(_parsed(source)))))
 
 
 def foreign(source: str) -> tuple[str, ...]:
     """The libraries' functions that ``source`` names, and that compute."""
-    libraries = sorted(_COMPUTE & {name.partition(".")[0] for name in _imports(source)})
-    return tuple(dict.fromkeys([*libraries, *_numpy(source)]))
-
-
-def _numpy(source: str) -> Iterator[str]:
     tree = _parsed(source)
     known = _known(tree)
+    return tuple(dict.fromkeys([*sorted(_COMPUTE & _roots(known)), *_numpy(tree, known)]))
+
+
+def _numpy(tree: ast.Module, known: dict[str, str]) -> Iterator[str]:
     once = _once(tree)
     for node in ast.walk(tree):
         name = _dotted(node, known)
@@ -60,8 +59,8 @@ def _parsed(source: str) -> ast.Module:
         return ast.Module([], [])  # it does not get as far as to compute
 
 
-def _imports(source: str) -> set[str]:
-    return set(_known(_parsed(source)).values())
+def _roots(known: dict[str, str]) -> set[str]:
+    return {name.partition(".")[0] for name in known.values()}
 
 
 def _known(tree: ast.AST) -> dict[str, str]:

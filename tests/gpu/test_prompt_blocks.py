@@ -11,6 +11,7 @@ import torch
 from cuda_sandbox.compiler import Compiler
 from cuda_sandbox.kernel import Kernel
 from cuda_sandbox.report import Status
+from evo.requests.draft import variants
 from fitness.evaluation import Demand
 from fitness.judge import Judge
 from operators.prompts import knowledge
@@ -42,15 +43,11 @@ def test_a_kernel_of_the_prompts_blocks_is_accepted_in_all_its_tunings(
     if torch.cuda.get_device_capability() != (9, 0):
         pytest.skip("the blocks are for Hopper")
     kernel = Kernel(composed(name), "cuda")
-    variants = {"as written": kernel}
-    for tunable in kernel.tunables():
-        for choice in tunable.choices:
-            variants[f"{tunable.name}={choice}"] = kernel.tuned({tunable.name: choice})
     with Compiler() as compiler:
         judge = Judge(TASKS / f"{task}.py", demand, "cuda:0", compiler=compiler)
         try:
             failed = {}
-            for words, variant in variants.items():
+            for words, variant in variants(kernel).items():
                 compiled = compiler.submit(variant, judge.signature, judge.arch).result()
                 found = judge.evaluate(variant, compiled)
                 time = f"{found.time_ms.median:.4f} ms" if found.time_ms else found.reason
