@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import re
 
+LONGEST = 600  # characters of what one sanitizer found
+
 _ASAN = re.compile(r"^SUMMARY: AddressSanitizer: (.+)$", re.MULTILINE)
 _ACCESS = re.compile(r"^((?:READ|WRITE) of size \d+)", re.MULTILINE)
 _UBSAN = re.compile(r"^(\S+: runtime error: .+)$", re.MULTILINE)
-_FIRST = re.compile(r"^=+ (?!COMPUTE-SANITIZER)(\S.*)$", re.MULTILINE)
+_FINDING = re.compile(r"^=+ (\S.*)\n((?:=+ {2,}\S.*\n?)*)", re.MULTILINE)
+_DETAIL = re.compile(r"^=+ +((?:at|and|by|Address|Device Frame:) .*)$", re.MULTILINE)
+_ARGUMENTS = re.compile(r"\([^()]*[*&,a-z][^()]*\)(?=\+0x)")
 _WARNINGS_ONLY = re.compile(
     r"RACECHECK SUMMARY: \d+ hazards? displayed \(0 errors, (\d+ warnings?)"
 )
-_PLACE = re.compile(r"^=+\s+at .*?(\S+ in \S+)", re.MULTILINE)
 
 
 def gcc_sanitizers(code: int, output: str) -> dict[str, str]:
@@ -35,19 +38,22 @@ def compute_sanitizer(tool: str, code: int, output: str) -> dict[str, str]:
     if harmless := _WARNINGS_ONLY.search(output):
         # Racecheck's own word for what a programmer may mean, such as copies behind a barrier.
         return {tool: f"passed with {harmless[1]}"}
-    if code == 99 and (lines := _findings(output)):
-        place = _PLACE.search(output)
-        return {tool: "failed: " + _short(lines[0] + (f" at {place[1]}" if place else ""))}
+    if code == 99 and (found := _findings(output)):
+        return {tool: "failed: " + _short("; ".join(found))}
     if code in (97, 98):
         return {tool: f"failed: {_last_words(code, output)}"}
     return {tool: f"not run: compute-sanitizer ended with {code}: {_last_words(code, output)}"}
 
 
 def _findings(output: str) -> list[str]:
-    """The first line of each finding; races before what the tool says of itself."""
-    noise = ("Target", "ERROR SUMMARY", "RACECHECK SUMMARY", "Warning")
-    lines = [line for line in _FIRST.findall(output) if not line.startswith(noise)]
-    return sorted(lines, key=lambda line: not line.startswith("Error: Race"))
+    """Each finding with its places, on a line; races before what the tool says of itself."""
+    noise = ("COMPUTE-SANITIZER", "Target", "ERROR SUMMARY", "RACECHECK SUMMARY", "Warning")
+    told = dict.fromkeys(
+        _ARGUMENTS.sub("", " ".join([head, *_DETAIL.findall(rest)]))
+        for head, rest in _FINDING.findall(output)
+        if not head.startswith(noise)
+    )
+    return sorted(told, key=lambda line: not line.startswith("Error: Race"))
 
 
 def _last_words(code: int, output: str) -> str:
@@ -57,4 +63,4 @@ def _last_words(code: int, output: str) -> str:
 
 def _short(text: str) -> str:
     """One line without the jail's folders."""
-    return re.sub(r"/(?:src|out)/", "", " ".join(text.split()))[:300]
+    return re.sub(r"/(?:src|out)/", "", " ".join(text.split()))[:LONGEST]

@@ -14,6 +14,8 @@ from evo.records import Spent
 from evo.sections import Budget as Limits
 from operators.llm import Usage
 
+MENDING_H = 0.25  # for what certificates find, where the hours were used up by the search
+
 
 class Budget:
     """Keeps count. Work is granted before it is begun, so that no limit is passed by.
@@ -31,10 +33,26 @@ class Budget:
         self._reserved: list[tuple[str, Usage]] = []
         self._settled = asyncio.Event()
         self._short = ""
+        self._hours = limits.hours
+        self._evaluations = limits.evaluations
 
     def used(self) -> Spent:
         """What has been used so far."""
         return replace(self._spent, seconds=self._clock())
+
+    def close_search(self) -> bool:
+        """From now on a winner that was not certified may be mended; whether hours are left.
+
+        Evaluations are not counted for that, and a quarter of an hour is added where no more is
+        left; what is paid for stays limited.
+        """
+        self._evaluations = None
+        now = self._clock() / 3600
+        if self._hours is None:
+            return True
+        left = now < self._hours
+        self._hours = max(self._hours, now + MENDING_H)
+        return left
 
     def in_flight(self) -> Mapping[str, int]:
         """How many calls are under way to each model."""
@@ -44,8 +62,8 @@ class Budget:
         """Which limit is reached, in words; None while there is something left."""
         limits, used = self.limits, self._spent
         reached = {
-            "evaluations": (limits.evaluations, used.evaluations),
-            "hours": (limits.hours, self._clock() / 3600),
+            "evaluations": (self._evaluations, used.evaluations),
+            "hours": (self._hours, self._clock() / 3600),
             "calls": (limits.calls, used.calls),
             "tokens": (limits.tokens, used.tokens),
             "dollars": (limits.dollars, used.dollars),
@@ -122,7 +140,7 @@ class Budget:
         return ""
 
     def _room(self) -> bool:
-        limit = self.limits.evaluations
+        limit = self._evaluations
         return limit is None or self._spent.evaluations + self._under_way < limit
 
     def _answer(self, granted: bool) -> bool:

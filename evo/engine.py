@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 
 from cuda_sandbox.kernel import Kernel
 from evo.budget import Budget
-from evo.champion import Champion, contenders, final
+from evo.champion import Champion, Contender, contenders, final
 from evo.config import RunConfig
 from evo.docket import Docket
 from evo.executor import Executor
@@ -95,7 +96,7 @@ class Engine:
         except BaseExceptionGroup as group:
             raise _cause(group) from group
         resting = all(island.rests for island in islands)
-        return await self._conclude("no author has anything new" if resting else "")
+        return await self._conclude(islands, "no author has anything new" if resting else "")
 
     async def _recall_champion(self) -> None:
         """The best of earlier sittings; judged again where that was on other hardware."""
@@ -108,12 +109,16 @@ class Engine:
             individual.judged(evaluation, self.world.config.fitness.baseline)
             self.world.champion.restore(individual)
 
-    async def _conclude(self, why: str) -> Outcome:
-        """Certify the best; one that fails is demoted, and the next best takes its place."""
+    async def _conclude(self, islands: Sequence[Island], why: str) -> Outcome:
+        """Certify the best. One that fails is demoted and mended, and the next best is tried.
+
+        What mends it may be that one.
+        """
         ended = self.budget.exhausted() or why or "all generations are done"
-        ranked = contenders(self._recorder, self._hardware)
+        if not self.budget.close_search():
+            self.postbox.withdraw()  # nobody is there to be waited for
         demoted: set[str] = set()
-        while (best := final(ranked, demoted)) and len(demoted) < MOST_CERTIFIED:
+        while (best := self._best(demoted)) and len(demoted) < MOST_CERTIFIED:
             winner = self._recorder.individual(best.id)
             winner.judged(best.evaluation, self.world.config.fitness.baseline)
             self._watch.say(f"certifying {winner.id}")
@@ -126,7 +131,19 @@ class Engine:
                 return self._end(Outcome(winner, certificate, ended))
             demoted.add(winner.digest)
             self._demote(winner, certificate)
+            if not self._mends_a_loser(winner, demoted):
+                await islands[winner.birth.island].remedy(winner, certificate)
         return self._end(Outcome(None, None, f"{ended}; {_nobody(len(demoted))}"))
+
+    def _best(self, demoted: Collection[str]) -> Contender | None:
+        return final(contenders(self._recorder, self._hardware), demoted)
+
+    def _mends_a_loser(self, loser: Individual, demoted: Collection[str]) -> bool:
+        """Whether it was itself to mend one that failed its certificate: that is tried once."""
+        if loser.birth.operator != "repair":
+            return False
+        (mended,) = loser.birth.parents
+        return self._recorder.individual(mended).digest in demoted
 
     def _rivals(self, winner: Individual) -> tuple[Kernel, ...]:
         """The accepted ones among its parents."""
@@ -137,7 +154,7 @@ class Engine:
         reason = f"{certificate.status}: {certificate.reason}"
         self._recorder.add_event("demoted", loser.id, reason=reason)
         self._recorder.forget_best()
-        self._watch.say(f"{loser.id} was not certified ({reason}); the next best takes its place")
+        self._watch.say(f"{loser.id} was not certified ({reason})")
 
     def _uncertified(self, best: Individual) -> Outcome:
         """The machine failed, not the kernel: running it again tries once more."""

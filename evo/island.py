@@ -13,6 +13,7 @@ from evo.planning import Planner
 from evo.records import Generation, Phase, Step
 from evo.survival import accepted, survivors
 from evo.world import World
+from fitness.evaluation import Evaluation
 from operators import variation
 from operators.author import Specimen
 from operators.chance import chance
@@ -84,9 +85,29 @@ class Island:
         last = self._world.timeline.last(self.number)
         if last is None:
             return 0
-        members = await self._members(last.survivors or ())
+        survivors = list(last.survivors or ())
+        mended = [heir for one in survivors for heir in self._world.recorder.repairs(one)]
+        members = await self._members([*survivors, *mended])
         self.population = accepted(members)
         return last.number + 1
+
+    async def remedy(self, loser: Individual, certificate: Evaluation) -> None:
+        """Have one that failed its certificate mended, as one that fails its verdict is.
+
+        It belongs to the same generation; so often at most as any kernel is mended.
+        """
+        recorder, birth = self._world.recorder, loser.birth
+        generation = recorder.generation(birth.island, birth.generation)
+        assert generation is not None
+        phase = recorder.plan(birth.island, birth.generation)[-1]
+        seen = self._world.timeline.seen(generation, phase)
+        slot, _, attempts = loser.id.split("-")[2].partition("r")
+        failed = self._world.toolbox.clone(loser)
+        failed.judged(certificate, self._world.config.fitness.baseline)
+        async with asyncio.TaskGroup() as group:
+            refusals = self._world.budget.refusals
+            brood = Brood(generation, {}, seen, True, group, refusals)
+            await self._mend_often(brood, failed, slot, birth.base, int(attempts or 0))
 
     async def _members(self, ids: Sequence[str]) -> list[Individual]:
         """Copies of individuals in the store, judged on this hardware if they were not yet."""
@@ -191,15 +212,24 @@ class Island:
             origin = Origin(step.operator, slot, step.parents, base)
         individual = await self._birth(brood, origin, child)
         # nobody is asked to mend a value that did not fit: there are others
-        repairs = 0 if child.author == TUNING else self._world.config.variation.repairs
-        for attempt in range(1, repairs + 1):
-            mended = await self._mend(brood, individual, f"{slot}r{attempt}", base)
-            if mended is None:
-                break
-            individual = mended
+        if child.author != TUNING:
+            individual = await self._mend_often(brood, individual, slot, base)
         if individual.evaluation is None or not individual.fitness.valid:
             return None
         return Specimen(individual.id, individual.kernel, individual.evaluation)
+
+    async def _mend_often(
+        self, brood: Brood, failed: Individual, slot: str, base: str, attempts: int = 0
+    ) -> Individual:
+        """The last attempt at mending one that failed, after so many ``attempts`` before."""
+        individual = failed
+        for attempt in range(self._world.config.variation.repairs):
+            place = f"{slot}r{attempts + attempt + 1}"
+            mended = await self._mend(brood, individual, place, base)
+            if mended is None:
+                break
+            individual = mended
+        return individual
 
     async def _mend(
         self, brood: Brood, failed: Individual, slot: str, base: str

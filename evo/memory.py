@@ -101,8 +101,9 @@ class Memory:
         return Specimen(individual.id, individual.kernel, evaluation, ancestry, tuned, origin)
 
     def _origin(self, individual: Individual) -> Kernel | None:
-        failed = individual.evaluation and not individual.evaluation.correct
-        if not failed or not individual.birth.base:
+        """The kernel that one was made of which fails; not where what was made of it may too."""
+        found = individual.evaluation
+        if found is None or found.correct or found.certificate or not individual.birth.base:
             return None
         return self._store.individual(individual.birth.base).kernel
 

@@ -20,6 +20,15 @@ from evo.writer import Writer
 from fitness.evaluation import Evaluation
 from operators.idea import Idea
 
+_REPAIRS = """
+with recursive mended (seq) as (
+    select seq from individuals where id = ?
+    union
+    select i.seq from mended m join parents p on p.parent = m.seq
+        join individuals i on i.seq = p.child and i.operator = 'repair'
+) select id from individuals where seq in mended and id != ?
+"""
+
 
 class Recorder(Writer):
     """Records what happens in the search."""
@@ -118,6 +127,10 @@ class Recorder(Writer):
         """Whether a kernel was tried for a certificate on some hardware and failed."""
         query = "select 1 from evaluations where digest=? and purpose='certify' and status != 'ok'"
         return bool(self.rows(query, (digest,)))
+
+    def repairs(self, identity: str) -> tuple[str, ...]:
+        """Individuals that were to mend the one of that id, themselves or through another."""
+        return tuple(row[0] for row in self.rows(_REPAIRS, (identity, identity)))
 
     def answer(self, key: str) -> tuple[str, ...] | None:
         """An author's answer in its parts, if it is on record."""

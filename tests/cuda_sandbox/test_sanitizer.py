@@ -83,7 +83,10 @@ RACES = """\
 
 def test_a_race_is_told_before_what_the_tool_says_of_itself() -> None:
     found = reports.compute_sanitizer("racecheck", 99, RACES)["racecheck"]
-    assert found.startswith("failed: Error: Race reported between Write access at fill(float *)")
+    assert found.startswith(
+        "failed: Error: Race reported between Write access at fill+0xab0 in kernel.cu:141"
+        " and Read access at load+0x5c0 in kernel.cu:196 [1252903 hazards]"
+    )
 
 
 MEMCHECK = """\
@@ -97,8 +100,10 @@ MEMCHECK = """\
 
 def test_compute_sanitizers_report_becomes_one_line() -> None:
     found = reports.compute_sanitizer("memcheck", 99, MEMCHECK)
-    assert found["memcheck"].startswith("failed: Invalid __global__ write of size 4 bytes at ")
-    assert "kernel.cu:9" in found["memcheck"]
+    assert found["memcheck"] == (
+        "failed: Invalid __global__ write of size 4 bytes at relu+0x90 in kernel.cu:9"
+        " by thread (5,0,0) in block (0,0,0)"
+    )
     assert reports.compute_sanitizer("memcheck", 0, "") == {}
     broken = reports.compute_sanitizer("memcheck", 1, "Error: no device")
     assert broken["memcheck"] == "not run: compute-sanitizer ended with 1: Error: no device"

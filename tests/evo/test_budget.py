@@ -112,3 +112,19 @@ def test_generation_0_holds_the_ports() -> None:
     found = budget(generations=2)
     assert [found.allows_generation(number) for number in range(4)] == [True, True, True, False]
     assert budget(generations=None).allows_generation(1000)
+
+
+def test_after_the_search_a_winner_may_still_be_mended_but_not_for_more_money() -> None:
+    """A quarter of an hour is left for it, and evaluations are not counted."""
+    now = [7200.0]
+    limits = Limits(hours=2, evaluations=1)
+    found = Budget(limits, Spent(1, 0.0, 0, 0.0), lambda: now[0])
+    assert not found.grant_evaluation()
+    assert not found.close_search()
+    assert found.grant_answer()
+    assert found.grant_evaluation()
+    now[0] += 15 * 60
+    assert found.exhausted() == "the budget of 2.25 hours is spent"
+    paid = budget(Spent(0, 0.0, 0, 2.5), dollars=2.5)
+    assert paid.close_search()
+    assert not paid.grant_answer()

@@ -365,6 +365,73 @@ def test_a_winner_that_fails_to_be_certified_is_demoted_for_the_next_best(tmp_pa
         assert store.info.best == store.info.winner == outcome.winner.id
 
 
+class Sanitized(FakeExecutor):
+    """Certifies only what was mended; what fails does so with ``status``."""
+
+    def __init__(self, status: Status = Status.INCORRECT, mendable: bool = True) -> None:
+        super().__init__()
+        self.status = status
+        self.mendable = mendable
+
+    def judge(self, job: Job) -> Evaluation:
+        mended = self.mendable and job.kernel.source.endswith(MENDED)
+        if job.purpose is Purpose.SEARCH or mended:
+            return timed(10 / job.kernel.source.count("\n"))
+        found = {"checks": {"racecheck": "failed: a race"}}
+        return Evaluation(self.status, "racecheck", certificate=found, device="fake")
+
+
+MENDED = (
+    FakeAuthor()
+    ._on_top(
+        Specimen("", Kernel("", "cpp"), timed(1.0)), "repaired", Idea("any", Category.COMPUTE, "")
+    )
+    .kernel.source
+)
+
+
+def test_a_winner_that_fails_its_certificate_is_mended_and_certified(tmp_path: Path) -> None:
+    sitting = Sitting(tmp_path, configuration(budget__generations=2), executor=Sanitized())
+    outcome = sitting.run()
+    (failed,) = [about for kind, about in sitting.author.calls if kind == "repair"]
+    assert isinstance(failed, Specimen)
+    assert failed.evaluation.certificate == {"checks": {"racecheck": "failed: a race"}}
+    assert failed.origin is None  # it may have inherited the race
+    assert outcome.winner is not None
+    assert outcome.winner.id == f"{failed.id}r1"
+    assert outcome.winner.birth.operator == "repair"
+    assert outcome.winner.birth.parents == (failed.id,)
+    again = Sitting(tmp_path, configuration(budget__generations=2), executor=Sanitized())
+    repeated = again.run()
+    assert repeated.winner is not None
+    assert repeated.winner.id == outcome.winner.id
+    assert again.executor.jobs == []
+
+    longer = Sitting(tmp_path, configuration(budget__generations=4), executor=Sanitized())
+    longer.run()
+    with Store.open(tmp_path) as store:
+        survivors = {one.number: one.survivors for one in store.generations() if one.island == 0}
+    assert failed.id in (survivors[2] or ())
+    assert outcome.winner.id in (survivors[3] or ())  # it has taken the other's place
+
+
+@pytest.mark.parametrize(
+    ("executor", "repairs", "asked"),
+    [
+        (Sanitized(mendable=False), 1, 5),  # each of the other five mends one that failed
+        (Sanitized(Status.HACK), 1, 0),
+        (Sanitized(), 0, 0),
+    ],
+)
+def test_who_is_not_mended(tmp_path: Path, executor: Sanitized, repairs: int, asked: int) -> None:
+    settings = configuration(variation__repairs=repairs)
+    sitting = Sitting(tmp_path, settings, executor=executor)
+    outcome = sitting.run()
+    assert outcome.winner is None
+    assert "10 fastest kernels all failed" in outcome.reason
+    assert sum(kind == "repair" for kind, _ in sitting.author.calls) == asked
+
+
 def test_a_failing_machine_costs_one_verdict_and_three_in_a_row_end_the_sitting(
     tmp_path: Path,
 ) -> None:
