@@ -3,7 +3,8 @@
 A module works on tensors of this process. They are filled from the judge's memory on the stream
 just before the clock starts, so that work on a stream of the module's own that does not wait for
 ours finds nothing to work on. Outputs are copied right behind the call, on the same stream: what
-was not joined to it is not in them. After an untimed call the inputs go back to the judge, who
+was not joined to it is not in them: where a call is not replayed, the stream is held up until all
+of it is queued, lest work elsewhere be done by then for once. After an untimed call the inputs go back to the judge, who
 sees whether they were changed.
 """
 
@@ -11,6 +12,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+import time
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from typing import Any
@@ -27,6 +29,9 @@ from fitness.module.runner.outputs import blank, erase, wipe
 from fitness.module.runner.stage import GIVEN, Stage, flushes
 
 _SPIN_CYCLES = 200_000  # about 0.1 ms, as for PyTorch: the call is queued before the clock starts
+_HOLD_CYCLES = 4_000_000_000  # a second's, at twice the clock of any GPU
+_LONGEST_HOLD_S = 0.05
+_clock = time.perf_counter  # before any candidate can put another in its place
 _WARM_UPS = 3
 _PEER_ACCESS = 1  # CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS
 
@@ -66,6 +71,7 @@ class CudaStage(Stage):
         self._captured: Any = None
         self._operators: list[str] = []
         self._started = False
+        self._queued_in_s = 0.0
         self.put_parameters(self._leaves)
 
     @property
@@ -137,8 +143,7 @@ class CudaStage(Stage):
     def _timed(self, index: int, call: Callable[[], Any], timed: bool) -> float:
         before, after = self._events
         given, targets = self.shared(index)
-        if timed:
-            torch.cuda._sleep(_SPIN_CYCLES)
+        torch.cuda._sleep(_SPIN_CYCLES if timed else self._hold())
         self._fill(given)
         if timed:
             self._flush.zero_()
@@ -151,6 +156,11 @@ class CudaStage(Stage):
         self._clear(returned, given, targets)
         self._synchronise()
         return float(before.elapsed_time(after))
+
+    def _hold(self) -> int:
+        """Cycles in which a call is queued whole."""
+        held_s = 0.0 if self._graph else min(self._queued_in_s, _LONGEST_HOLD_S)
+        return _SPIN_CYCLES + int(_HOLD_CYCLES * held_s)
 
     def _take(self, result: Any, targets: Sequence[Tensor]) -> list[Tensor]:
         return self.outputs.take(result, targets, self.given(self._leaves))
@@ -189,8 +199,10 @@ class CudaStage(Stage):
         for _ in range(_WARM_UPS):
             self._fill(given)
             side.wait_stream(stream)
+            began = _clock()
             with torch.cuda.stream(side):
                 returned = self._take(self._called(), targets)
+            self._queued_in_s = _clock() - began
             stream.wait_stream(side)
             self._synchronise()
             wipe(returned, (*self._leaves, *given, *targets), self.model)
