@@ -38,6 +38,22 @@ def test_the_command_keeps_source_lineage_trajectory_and_certificate(
     assert sum(path.stat().st_size for path in folder.iterdir()) < 500_000
 
 
+def test_the_whole_run_can_be_kept_and_looked_at_elsewhere(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    record(synthetic(), Path("populations/softmax-demo"))
+    result = CliRunner().invoke(main, ["archive", "softmax-demo", "--store"])
+    assert result.exit_code == 0, result.output
+    kept = Path("populations/archive/softmax-demo/run.tar.gz").resolve()
+    there = tmp_path / "elsewhere"
+    there.mkdir()
+    monkeypatch.chdir(there)
+    assert CliRunner().invoke(main, ["unpack", str(kept)]).exit_code == 0
+    shown = CliRunner().invoke(main, ["show", "softmax-demo", "winner", "--json"])
+    assert json.loads(shown.output)["source"] == synthetic().individual("winner").kernel.source
+
+
 def test_it_holds_no_absolute_path_and_no_host_name(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
