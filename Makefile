@@ -14,7 +14,7 @@ READY := $(VENV)/.ready
 RUN := $(VENV)/bin/python -m
 DEMO ?= quickstart
 PICTURES := populations/$(DEMO)
-JOBS ?= 2
+JOBS ?= 3
 TESTS ?= tests
 
 .PHONY: demo test test-slow test-gpu check setup clean

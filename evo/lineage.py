@@ -43,7 +43,8 @@ def headline(individual: Individual) -> str:
     """What was done to make it, in a line: the idea, else the operator and its note."""
     birth = individual.birth
     if birth.idea:
-        return f"{birth.idea.title} ({birth.note})" if birth.note else birth.idea.title
+        title = f"mended: {birth.idea.title}" if birth.operator == "repair" else birth.idea.title
+        return f"{title} ({birth.note})" if birth.note else title
     return f"{birth.operator}: {birth.note}" if birth.note else birth.operator
 
 

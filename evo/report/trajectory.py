@@ -49,6 +49,7 @@ def _step(view: RunView, one: Individual) -> dict[str, Any]:
         "operator": one.birth.operator,
         "author": one.birth.author,
         "status": status(one),
+        "demoted": one.id in view.demoted,
         "time_ms": interval(found.time_ms) if found else None,
         "percent": None if value is None else finite(100 * value),
         "gain": gain(one, view.mother(one)),
@@ -67,7 +68,7 @@ def lines(view: RunView) -> list[str]:
             f"{view.info.name}: no correct kernel yet: {count} tried, none accepted "
             f"(kernelevo show {view.info.name} counts the reasons)"
         ]
-    rows = [tuple(cell.format(view.baseline) for cell in HEAD), *(_row(one) for one in path)]
+    rows = [tuple(cell.format(view.baseline) for cell in HEAD), *(_row(view, one) for one in path)]
     widths = [max(len(row[column]) for row in rows) for column in range(len(HEAD) - 1)]
     table = []
     for row in rows:
@@ -81,7 +82,8 @@ def _title(view: RunView) -> str:
     return f"{view.info.name}: {view.info.task.name} on {devices}"
 
 
-def _row(one: Individual) -> tuple[str, ...]:
+def _row(view: RunView, one: Individual) -> tuple[str, ...]:
+    fault = " (it failed its certificate)" if one.id in view.demoted else ""
     verdict, value = one.evaluation, speedup(one)
     time = verdict.time_ms if verdict else None
     return (
@@ -89,7 +91,7 @@ def _row(one: Individual) -> tuple[str, ...]:
         f"{time.median:.4g}" if time else "-",
         f"[{time.low:.4g}, {time.high:.4g}]" if time else "-",
         f"{100 * value:.1f}%" if value is not None else status(one),
-        step_text(one),
+        step_text(one) + fault,
     )
 
 

@@ -27,7 +27,7 @@ class RunView:
     """What a run holds. ``individuals`` are in the order of their birth.
 
     ``certificate`` is the certifying verdict on the winner, once there is one; ``busy`` whether a
-    process is at the run now.
+    process is at the run now; ``demoted`` are the ids of those that failed their certificate.
     """
 
     info: RunInfo
@@ -37,6 +37,7 @@ class RunView:
     certificate: Evaluation | None = None
     busy: bool = False
     proposals: tuple[Proposal, ...] = ()
+    demoted: frozenset[str] = frozenset()
 
     @classmethod
     def read(cls, store: Store, *, busy: bool = False) -> Self:
@@ -50,6 +51,7 @@ class RunView:
             certificate=store.certificate(info.winner) if info.winner else None,
             busy=busy,
             proposals=tuple(store.proposals()),
+            demoted=frozenset(one.subject for one in store.events() if one.kind == "demoted"),
         )
 
     @cached_property
@@ -60,7 +62,8 @@ class RunView:
     @cached_property
     def winner(self) -> str | None:
         """The certified winner, else the best so far; None while no kernel is correct."""
-        return self.info.winner or self.info.best or best(self.individuals)
+        standing = (one for one in self.individuals if one.id not in self.demoted)
+        return self.info.winner or self.info.best or best(standing)
 
     @cached_property
     def path(self) -> list[Individual]:

@@ -233,7 +233,8 @@ def failure(failed: Specimen) -> dict[str, str]:
         "status": str(found.status),
         "reason": shortened(without_paths(found.reason), 1000),
         "log": trimmed(found.log) if found.status is not Status.OK else "",
-        "checks": "\n".join(_failed_checks(found)),
+        "checks": "\n".join(_checks(found)),
+        "time": f"{found.time_ms.median:.4g} ms" if found.time_ms else "",
     }
 
 
@@ -246,11 +247,15 @@ def changes(failed: Specimen) -> str:
     return "\n".join(lines) if len(lines) <= max(LOG_LINES, len(after) // 2) else ""
 
 
-def _failed_checks(found: Evaluation) -> Iterator[str]:
-    """What certification found, such as a sanitizer's report, a line each."""
-    for name, said in (found.certificate or {}).get("checks", {}).items():
-        if said.startswith("failed"):
-            yield f"{name}: {shortened(without_paths(said), 1000)}"
+def _checks(found: Evaluation) -> Iterator[str]:
+    """What certification found, such as a sanitizer's report, a line each; then what passed."""
+    checks = (found.certificate or {}).get("checks", {})
+    failed = {name: said for name, said in checks.items() if said.startswith("failed")}
+    for name, said in failed.items():
+        yield f"{name}: {shortened(without_paths(said), 1000)}"
+    passed = [name for name, said in checks.items() if said.startswith("passed")]
+    if failed and passed:
+        yield f"passed: {', '.join(passed)}"
 
 
 def trimmed(log: str) -> str:

@@ -56,6 +56,19 @@ def test_a_certified_winner_is_told_with_its_own_figures() -> None:
     assert "failed certification: incorrect: racecheck" in "\n".join(lines(failed))
 
 
+def test_one_that_failed_its_certificate_is_no_winner_and_what_mends_it_is_told_as_such() -> None:
+    fast = individual(
+        "0-2-1", Birth(0, 2, "mutation", "catalogue", ("0-0-0",), IDEA), "d", verdict(1.6)
+    )
+    birth = Birth(0, 2, "repair", "catalogue", ("0-2-1",), IDEA, base="0-0-0")
+    mended = individual("0-2-1r1", birth, "e", verdict(1.5))
+    view = RunView(info(), (PORT, fast, mended), demoted=frozenset({"0-2-1"}))
+    assert view.winner == "0-2-1r1"
+    text = lines(view)
+    assert text[4].endswith("160.0%  FP16 tensor-core GEMM (it failed its certificate)")
+    assert text[5].endswith("150.0%  mended: FP16 tensor-core GEMM")
+
+
 def test_a_run_without_a_correct_kernel_says_so() -> None:
     (line,) = lines(RunView(info(), (MENDED,)))
     assert "no correct kernel yet: 1 tried, none accepted" in line

@@ -171,6 +171,22 @@ WRONG = replace(
     ),
     origin=Kernel(SOURCE.replace("256  //", "128  //"), "cuda"),
 )
+UNCERTIFIED = replace(
+    FAILED,
+    evaluation=Evaluation(
+        Status.INCORRECT,
+        "certification: synccheck failed: Barrier error detected. Missing wait.",
+        time_ms=Interval(0.61, 0.6, 0.62),
+        certificate={
+            "checks": {
+                "memcheck": "passed",
+                "racecheck": "passed",
+                "synccheck": "failed: Barrier error detected. Missing wait. at softmax+0x40a0 in "
+                "kernel.cu:6 by thread (32,0,0) in block (0,0,0)",
+            }
+        },
+    ),
+)
 CPU_PARENT = Specimen(
     "0-1-0",
     Kernel("// a plain kernel\n", "cpp", ("-ffast-math",)),
@@ -200,6 +216,7 @@ def cases() -> dict[str, Prompt]:
         "crossover_h200_softmax": request.crossover(SOFTMAX, (PARENT, FATHER), Branch(0, 2)),
         "repair_h200_softmax": request.repair(SOFTMAX, FAILED),
         "repair_wrong_h200_softmax": request.repair(SOFTMAX, WRONG),
+        "repair_uncertified_h200_softmax": request.repair(SOFTMAX, UNCERTIFIED),
     }
 
 
