@@ -3,9 +3,9 @@
 A module works on tensors of this process. They are filled from the judge's memory on the stream
 just before the clock starts, so that work on a stream of the module's own that does not wait for
 ours finds nothing to work on. Outputs are copied right behind the call, on the same stream: what
-was not joined to it is not in them: where a call is not replayed, the stream is held up until all
-of it is queued, lest work elsewhere be done by then for once. After an untimed call the inputs go back to the judge, who
-sees whether they were changed.
+was not joined to it is not in them. Where a call is not replayed, the stream is held up until all
+of it is queued: else work on another might just be done in time. After an untimed call the inputs
+go back to the judge, who sees whether they were changed.
 """
 
 from __future__ import annotations
