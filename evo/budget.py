@@ -14,8 +14,6 @@ from evo.records import Spent
 from evo.sections import Budget as Limits
 from operators.llm import Usage
 
-MENDING_H = 0.25  # for what certificates find, where the hours were used up by the search
-
 
 class Budget:
     """Keeps count. Work is granted before it is begun, so that no limit is passed by.
@@ -35,23 +33,21 @@ class Budget:
         self._short = ""
         self._hours = limits.hours
         self._evaluations = limits.evaluations
+        self._closed = False
 
     def used(self) -> Spent:
         """What has been used so far."""
         return replace(self._spent, seconds=self._clock())
 
     def close_search(self) -> bool:
-        """From now on a winner that was not certified may be mended; whether hours are left.
+        """The search is over; whether hours are left.
 
-        Evaluations are not counted for that, and a quarter of an hour is added where no more is
-        left; what is paid for stays limited.
+        From now on what certificates find may be mended: neither evaluations nor hours are counted,
+        but what is paid for stays limited.
         """
-        self._evaluations = None
-        now = self._clock() / 3600
-        if self._hours is None:
-            return True
-        left = now < self._hours
-        self._hours = max(self._hours, now + MENDING_H)
+        left = self._hours is None or self._clock() / 3600 < self._hours
+        self._evaluations = self._hours = None
+        self._closed = True
         return left
 
     def in_flight(self) -> Mapping[str, int]:
@@ -84,8 +80,11 @@ class Budget:
         return self._answer(self.exhausted() is None and self._room())
 
     def grant_evaluation(self) -> bool:
-        """Whether one more kernel may be judged; it counts from now on."""
-        granted = self._answer(self.exhausted() is None and self._room())
+        """Whether one more kernel may be judged; it counts from now on.
+
+        After the search always: what mends a kernel is paid for by then.
+        """
+        granted = self._answer(self._closed or (self.exhausted() is None and self._room()))
         self._under_way += granted
         return granted
 

@@ -28,8 +28,11 @@ class Champion:
         self.individual = individual if individual.fitness.valid else None
 
     def consider(self, individual: Individual) -> None:
-        """Crown an individual if it is accepted and beats the one that holds the crown."""
-        if not individual.fitness.valid:
+        """Crown an individual if it is accepted and beats the one that holds the crown.
+
+        None that has failed its certificate in an earlier sitting.
+        """
+        if not individual.fitness.valid or self._recorder.demoted(individual.digest):
             return
         if self.individual is None or beaten(individual, self.individual):
             self.individual = individual

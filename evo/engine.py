@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from cuda_sandbox.kernel import Kernel
 from evo.budget import Budget
-from evo.champion import Champion, Contender, contenders, final
+from evo.champion import Champion
 from evo.config import RunConfig
 from evo.docket import Docket
 from evo.executor import Executor
+from evo.finale import Finale
 from evo.individual import Individual
 from evo.island import Island
-from evo.ledger import Ledger
+from evo.ledger import ASK, Ledger
 from evo.memory import Memory
 from evo.recorder import Recorder
 from evo.records import State
@@ -29,9 +29,6 @@ from evo.watch import Watch
 from evo.world import World
 from fitness.evaluation import Evaluation
 from operators.author import Brief
-
-MOST_CERTIFIED = 10
-"""So many of the fastest are tried for a certificate: where all fail, it is not by chance."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +63,7 @@ class Engine:
         self._hardware = executor.hardware
         asks = recording is None or recording.on_miss is OnMiss.ASK
         self._models = staff.models if asks else ()
+        self._people = any(model.provider == ASK for model in self._models)
         self.switchboard = Switchboard(
             recorder, self.budget, watch, self.postbox, self.waiting, recording
         )
@@ -110,51 +108,17 @@ class Engine:
             self.world.champion.restore(individual)
 
     async def _conclude(self, islands: Sequence[Island], why: str) -> Outcome:
-        """Certify the best. One that fails is demoted and mended, and the next best is tried.
-
-        What mends it may be that one.
-        """
+        """Certify the best, and what mends it where it fails."""
         ended = self.budget.exhausted() or why or "all generations are done"
         if not self.budget.close_search():
             self.postbox.withdraw()  # nobody is there to be waited for
-        demoted: set[str] = set()
-        while (best := self._best(demoted)) and len(demoted) < MOST_CERTIFIED:
-            winner = self._recorder.individual(best.id)
-            winner.judged(best.evaluation, self.world.config.fitness.baseline)
-            self._watch.say(f"certifying {winner.id}")
-            certificate = await self._docket.certify(
-                winner.kernel, winner.digest, self._rivals(winner)
-            )
-            if certificate is None:
-                return self._uncertified(winner)
-            if certificate.correct:
-                return self._end(Outcome(winner, certificate, ended))
-            demoted.add(winner.digest)
-            self._demote(winner, certificate)
-            if not self._mends_a_loser(winner, demoted):
-                await islands[winner.birth.island].remedy(winner, certificate)
-        return self._end(Outcome(None, None, f"{ended}; {_nobody(len(demoted))}"))
-
-    def _best(self, demoted: Collection[str]) -> Contender | None:
-        return final(contenders(self._recorder, self._hardware), demoted)
-
-    def _mends_a_loser(self, loser: Individual, demoted: Collection[str]) -> bool:
-        """Whether it was itself to mend one that failed its certificate: that is tried once."""
-        if loser.birth.operator != "repair":
-            return False
-        (mended,) = loser.birth.parents
-        return self._recorder.individual(mended).digest in demoted
-
-    def _rivals(self, winner: Individual) -> tuple[Kernel, ...]:
-        """The accepted ones among its parents."""
-        parents = (self._recorder.individual(parent) for parent in winner.birth.parents)
-        return tuple(parent.kernel for parent in parents if parent.fitness.valid)
-
-    def _demote(self, loser: Individual, certificate: Evaluation) -> None:
-        reason = f"{certificate.status}: {certificate.reason}"
-        self._recorder.add_event("demoted", loser.id, reason=reason)
-        self._recorder.forget_best()
-        self._watch.say(f"{loser.id} was not certified ({reason})")
+        finale = Finale(self.world, self._docket, self._hardware, islands, self._people)
+        sealed = await finale.seal()
+        if sealed is not None:
+            return self._end(Outcome(sealed.individual, sealed.certificate, ended))
+        if finale.without_verdict is not None:
+            return self._uncertified(finale.without_verdict)
+        return self._end(Outcome(None, None, f"{ended}; {_nobody(finale.failed)}"))
 
     def _uncertified(self, best: Individual) -> Outcome:
         """The machine failed, not the kernel: running it again tries once more."""
@@ -180,11 +144,7 @@ def _nobody(failed: int) -> str:
     """Why there is no winner."""
     if not failed:
         return "no kernel was accepted"
-    if failed < MOST_CERTIFIED:
-        return (
-            f"none of the {failed} accepted kernels was certified: kernelevo show RUN ID says why"
-        )
-    return f"the {failed} fastest kernels all failed certification, and no more were tried"
+    return f"none of the {failed} that were tried was certified: kernelevo show RUN ID says why"
 
 
 def _profiling(config: RunConfig, staff: Staff) -> bool:

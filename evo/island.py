@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Sequence
 from dataclasses import dataclass, field
 
 from evo.champion import place
@@ -32,7 +32,6 @@ class Brood:
     members: dict[str, Individual]  # who may be a parent, by id
     seen: int  # up to where its authors may know of profiles
     resumed: bool  # an earlier sitting began it
-    group: asyncio.TaskGroup
     refusals: int  # of the budget, when the step began
     born: list[Individual] = field(default_factory=list)
 
@@ -67,7 +66,7 @@ class Island:
             offspring = await self._breed(generation, accepted([*self.population, *guests]))
             if self._world.budget.refusals > refusals:
                 return  # cut short: it is completed when the run goes on with a larger budget
-            self._close(generation, [*guests, *offspring])
+            await self._close(generation, [*guests, *offspring])
             barren = 0 if self._any_new(offspring, generation) else barren + 1
             if barren == BARREN:
                 self._rest()
@@ -85,41 +84,53 @@ class Island:
         last = self._world.timeline.last(self.number)
         if last is None:
             return 0
-        survivors = list(last.survivors or ())
-        mended = [heir for one in survivors for heir in self._world.recorder.repairs(one)]
-        members = await self._members([*survivors, *mended])
-        self.population = accepted(members)
+        self.population = accepted(await self._members(last.survivors or ()))
         return last.number + 1
 
-    async def remedy(self, loser: Individual, certificate: Evaluation) -> None:
+    async def mend(
+        self, loser: Individual, certificate: Evaluation, attempts: int
+    ) -> Individual | None:
         """Have one that failed its certificate mended, as one that fails its verdict is.
 
-        It belongs to the same generation; so often at most as any kernel is mended.
+        The last attempt, of the same generation as the loser; None if there was none.
         """
         recorder, birth = self._world.recorder, loser.birth
         generation = recorder.generation(birth.island, birth.generation)
         assert generation is not None
         phase = recorder.plan(birth.island, birth.generation)[-1]
         seen = self._world.timeline.seen(generation, phase)
-        slot, _, attempts = loser.id.split("-")[2].partition("r")
         failed = self._world.toolbox.clone(loser)
         failed.judged(certificate, self._world.config.fitness.baseline)
-        async with asyncio.TaskGroup() as group:
-            refusals = self._world.budget.refusals
-            brood = Brood(generation, {}, seen, True, group, refusals)
-            await self._mend_often(brood, failed, slot, birth.base, int(attempts or 0))
+        brood = Brood(generation, {}, seen, True, self._world.budget.refusals)
+        _, _, number, earlier = place(loser.id)
+        seats = [f"{number}r{earlier + attempt}" for attempt in range(1, attempts + 1)]
+        mended = await self._mend_often(brood, failed, seats, birth.base)
+        return None if mended is failed else mended
 
     async def _members(self, ids: Sequence[str]) -> list[Individual]:
-        """Copies of individuals in the store, judged on this hardware if they were not yet."""
-        recorder, clone = self._world.recorder, self._world.toolbox.clone
-        found = [recorder.individual(identity) for identity in ids]
-        members = [clone(one) for one in found if not recorder.demoted(one.digest)]
+        """Copies of individuals in the store, judged on this hardware if they were not yet.
+
+        In the place of one that failed its certificate stands what mends it.
+        """
+        members = [self._copy(identity) for identity in self._standing(ids)]
         await asyncio.gather(*(self._judge(member) for member in members))
         return members
 
+    def _copy(self, identity: str) -> Individual:
+        found: Individual = self._world.toolbox.clone(self._world.recorder.individual(identity))
+        return found
+
+    def _standing(self, ids: Sequence[str]) -> list[str]:
+        recorder = self._world.recorder
+        found = dict.fromkeys(ids)
+        for one in ids:
+            if recorder.demoted(recorder.digest(one)):
+                found |= dict.fromkeys(recorder.mends(one))
+        return [one for one in found if not recorder.demoted(recorder.digest(one))]
+
     async def _breed(self, generation: Generation, pool: list[Individual]) -> list[Individual]:
         """All children of a generation. Where there are no parents, ports come first."""
-        if pool:
+        if pool or self._planned(generation):
             phase = self._phase(generation, 0, lambda rng: self._planner.offspring(rng, pool))
             return await self._carry_out(generation, phase, pool)
         refusals = self._world.budget.refusals
@@ -132,6 +143,11 @@ class Island:
             generation, 1, lambda rng: self._planner.filling(rng, found, len(ports))
         )
         return ports + await self._carry_out(generation, phase, found)
+
+    def _planned(self, generation: Generation) -> bool:
+        """Whether steps on parents are on record, whatever became of those parents since."""
+        first = self._world.recorder.plan(generation.island, generation.number)[:1]
+        return any(step.parents for phase in first for step in phase.steps)
 
     def _phase(
         self, generation: Generation, number: int, plan: Callable[[random.Random], list[Step]]
@@ -154,32 +170,40 @@ class Island:
     ) -> list[Individual]:
         """All steps at once; children in the order of their slots."""
         members = {parent.id: parent for parent in parents}
+        members |= await self._fallen(phase, members)
         seen = self._world.timeline.seen(generation, phase)
         resumed = phase.seen <= self._world.recorder.opened_at
         async with asyncio.TaskGroup() as group:
             refusals = self._world.budget.refusals
-            brood = Brood(generation, members, seen, resumed, group, refusals)
+            brood = Brood(generation, members, seen, resumed, refusals)
             for step in phase.steps:
-                group.create_task(self._step(brood, step))
+                group.create_task(self._step(group, brood, step))
         return sorted(brood.born, key=lambda one: place(one.id))
 
-    async def _step(self, brood: Brood, step: Step) -> None:
+    async def _fallen(self, phase: Phase, members: Container[str]) -> dict[str, Individual]:
+        """Parents of a recorded plan who have failed their certificate since."""
+        ids = {parent for step in phase.steps for parent in step.parents if parent not in members}
+        found = {identity: self._copy(identity) for identity in sorted(ids)}
+        await asyncio.gather(*(self._judge(one) for one in found.values()))
+        return found
+
+    async def _step(self, group: asyncio.TaskGroup, brood: Brood, step: Step) -> None:
         """One act of variation. A mutation that nobody has an idea for becomes tuning."""
         refusals = self._world.budget.refusals
-        delivered = await self._vary(brood, step)
+        delivered = await self._vary(group, brood, step)
         stand_in = self._planner.stand_in(step)
         # nobody asked is not the same as nobody with an idea
         asked = self._world.budget.refusals == refusals
         if not delivered and stand_in is not None and asked:
-            await self._vary(brood, stand_in)
+            await self._vary(group, brood, stand_in)
 
-    async def _vary(self, brood: Brood, step: Step) -> int:
+    async def _vary(self, group: asyncio.TaskGroup, brood: Brood, step: Step) -> int:
         delivered = 0
 
         def deliver(child: Child) -> asyncio.Task[Specimen | None]:
             nonlocal delivered
             delivered += 1
-            return brood.group.create_task(self._raise(brood, step, child))
+            return group.create_task(self._raise(brood, step, child))
 
         parents = [brood.members[parent] for parent in step.parents]
         order = self._order(brood, f"{step.slot}/{step.operator}", parents)
@@ -213,19 +237,20 @@ class Island:
         individual = await self._birth(brood, origin, child)
         # nobody is asked to mend a value that did not fit: there are others
         if child.author != TUNING:
-            individual = await self._mend_often(brood, individual, slot, base)
+            repairs = self._world.config.variation.repairs
+            seats = [f"{slot}r{attempt}" for attempt in range(1, repairs + 1)]
+            individual = await self._mend_often(brood, individual, seats, base)
         if individual.evaluation is None or not individual.fitness.valid:
             return None
         return Specimen(individual.id, individual.kernel, individual.evaluation)
 
     async def _mend_often(
-        self, brood: Brood, failed: Individual, slot: str, base: str, attempts: int = 0
+        self, brood: Brood, failed: Individual, slots: Sequence[str], base: str
     ) -> Individual:
-        """The last attempt at mending one that failed, after so many ``attempts`` before."""
+        """The last attempt at mending one that failed; itself where there is none."""
         individual = failed
-        for attempt in range(self._world.config.variation.repairs):
-            place = f"{slot}r{attempts + attempt + 1}"
-            mended = await self._mend(brood, individual, place, base)
+        for slot in slots:
+            mended = await self._mend(brood, individual, slot, base)
             if mended is None:
                 break
             individual = mended
@@ -293,13 +318,21 @@ class Island:
         if faster < max(1, self._world.config.population.elite):
             self._world.toolbox.profile(one.kernel, one.digest, one.evaluation)
 
+    async def _arrivals(self, born: Sequence[Individual]) -> list[Individual]:
+        """As a generation is completed, some of its first may have failed their certificates."""
+        known = {one.id: one for one in born}
+        standing = self._standing(list(known))
+        late = await self._members([one for one in standing if one not in known])
+        return [known[one] for one in standing if one in known] + late
+
     def _any_new(self, offspring: Sequence[Individual], generation: Generation) -> bool:
         known = self._world.memory.known
         return any(not known(child.digest, generation.horizon) for child in offspring)
 
-    def _close(self, generation: Generation, arrivals: Sequence[Individual]) -> None:
+    async def _close(self, generation: Generation, born: Sequence[Individual]) -> None:
         """Who survives, and whose copies leave."""
         world, settings = self._world, self._world.config.population
+        arrivals = await self._arrivals(born)
         with chance(self._seed(generation, "survivors")):
             select = world.toolbox.select
             self.population = survivors(

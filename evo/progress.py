@@ -156,7 +156,9 @@ def left(budget: Budget) -> str:
     limits, used = budget.limits, budget.used()
     parts = []
     if limits.evaluations is not None:
-        parts.append(f"{limits.evaluations - used.evaluations} of {limits.evaluations} evaluations")
+        parts.append(
+            f"{max(0, limits.evaluations - used.evaluations)} of {limits.evaluations} evaluations"
+        )
     if limits.hours is not None:
         parts.append(
             f"{max(0.0, limits.hours - used.seconds / 3600):.2f} of {limits.hours:g} hours"

@@ -20,7 +20,7 @@ from evo.writer import Writer
 from fitness.evaluation import Evaluation
 from operators.idea import Idea
 
-_REPAIRS = """
+_MENDS = """
 with recursive mended (seq) as (
     select seq from individuals where id = ?
     union
@@ -123,14 +123,25 @@ class Recorder(Writer):
         """Whether an individual of that id was born."""
         return bool(self.rows("select 1 from individuals where id = ?", (identity,)))
 
+    def digest(self, identity: str) -> str:
+        """The digest of an individual's kernel."""
+        query = "select k.digest from individuals i join kernels k on k.id = i.kernel where i.id=?"
+        ((found,),) = self.rows(query, (identity,))
+        return str(found)
+
     def demoted(self, digest: str) -> bool:
         """Whether a kernel was tried for a certificate on some hardware and failed."""
         query = "select 1 from evaluations where digest=? and purpose='certify' and status != 'ok'"
         return bool(self.rows(query, (digest,)))
 
-    def repairs(self, identity: str) -> tuple[str, ...]:
+    def has_event(self, kind: str, subject: str) -> bool:
+        """Whether something of that kind has happened to ``subject``."""
+        query = "select 1 from events where kind = ? and subject = ?"
+        return bool(self.rows(query, (kind, subject)))
+
+    def mends(self, identity: str) -> tuple[str, ...]:
         """Individuals that were to mend the one of that id, themselves or through another."""
-        return tuple(row[0] for row in self.rows(_REPAIRS, (identity, identity)))
+        return tuple(row[0] for row in self.rows(_MENDS, (identity, identity)))
 
     def answer(self, key: str) -> tuple[str, ...] | None:
         """An author's answer in its parts, if it is on record."""

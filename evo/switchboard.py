@@ -71,7 +71,7 @@ class Switchboard:
 
     async def _from_people(self, asked: Asked, recorded: Call | None) -> Reply:
         """The answer of whoever tells it first; the request stays open until then."""
-        if recorded is None:
+        if recorded is None and not self._postbox.withdrawn:
             self.ledger.open(asked)
         # what was given out keeps its wording, whatever it would be on this machine
         prompt = asked.prompt if recorded is None else recorded.prompt

@@ -27,7 +27,7 @@ class Postbox:
         self._answers: Answers | None = None
         self._open: dict[str, asyncio.Future[Told | None]] = {}
         self._timer: asyncio.TimerHandle | None = None
-        self._withdrawn = False
+        self.withdrawn = False
 
     @property
     def open(self) -> tuple[str, ...]:
@@ -39,7 +39,7 @@ class Postbox:
 
         None once ``withdraw`` was called: there will be no answer in this sitting.
         """
-        if self._withdrawn:
+        if self.withdrawn:
             return None
         request = request_id(key, prompt)
         future = self._open.setdefault(request, asyncio.get_running_loop().create_future())
@@ -61,7 +61,7 @@ class Postbox:
 
     def withdraw(self) -> bool:
         """Nothing that is answered from now on could be used; whether somebody was waiting."""
-        self._withdrawn = True
+        self.withdrawn = True
         for future in self._open.values():
             if not future.done():
                 future.set_result(None)

@@ -115,16 +115,12 @@ def test_generation_0_holds_the_ports() -> None:
 
 
 def test_after_the_search_a_winner_may_still_be_mended_but_not_for_more_money() -> None:
-    """A quarter of an hour is left for it, and evaluations are not counted."""
-    now = [7200.0]
-    limits = Limits(hours=2, evaluations=1)
-    found = Budget(limits, Spent(1, 0.0, 0, 0.0), lambda: now[0])
+    found = Budget(Limits(hours=2, evaluations=1), Spent(1, 0.0, 0, 0.0), lambda: 7200.0)
     assert not found.grant_evaluation()
-    assert not found.close_search()
+    assert not found.close_search()  # no hours are left
     assert found.grant_answer()
     assert found.grant_evaluation()
-    now[0] += 15 * 60
-    assert found.exhausted() == "the budget of 2.25 hours is spent"
     paid = budget(Spent(0, 0.0, 0, 2.5), dollars=2.5)
     assert paid.close_search()
     assert not paid.grant_answer()
+    assert paid.grant_evaluation()  # what the last dollar bought is judged
