@@ -83,7 +83,7 @@ def _title(view: RunView) -> str:
 
 
 def _row(view: RunView, one: Individual) -> tuple[str, ...]:
-    fault = " (it failed its certificate)" if one.id in view.demoted else ""
+    fault = "; failed its certificate" if one.id in view.demoted else ""
     verdict, value = one.evaluation, speedup(one)
     time = verdict.time_ms if verdict else None
     return (

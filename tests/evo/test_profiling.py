@@ -12,7 +12,7 @@ from click.testing import CliRunner
 from cuda_sandbox.kernel import Kernel
 from cuda_sandbox.report import CompileReport, Status
 from evo.cli.main import main
-from evo.engine import MOST_CERTIFIED
+from evo.finale import MOST_CERTIFIED
 from evo.executor import Job, JobFailed, Purpose
 from evo.executors._jobs import Jobs, Ticket
 from evo.executors._judge_process import Order

@@ -65,7 +65,7 @@ def test_one_that_failed_its_certificate_is_no_winner_and_what_mends_it_is_told_
     view = RunView(info(), (PORT, fast, mended), demoted=frozenset({"0-2-1"}))
     assert view.winner == "0-2-1r1"
     text = lines(view)
-    assert text[4].endswith("160.0%  FP16 tensor-core GEMM (it failed its certificate)")
+    assert text[4].endswith("160.0%  FP16 tensor-core GEMM; failed its certificate")
     assert text[5].endswith("150.0%  mended: FP16 tensor-core GEMM")
 
 
