@@ -140,6 +140,8 @@ def test_each_is_mended_so_often_as_configured_and_no_more(
     outcome = sitting(tmp_path, author, executor, variation__repairs=repairs).run()
     assert outcome.winner is None
     tries = finale.MOST_CERTIFIED
+    certified = [job for job in executor.jobs if job.purpose is Purpose.CERTIFY]
+    assert len(certified) == tries * (1 + repairs - wrong)
     assert len(author.asked) == tries * repairs
     assert len({one.id.partition("r")[0] for one in author.asked}) == tries
     assert outcome.reason.endswith("was certified: kernelevo show RUN ID says why")

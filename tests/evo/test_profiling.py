@@ -12,7 +12,6 @@ from click.testing import CliRunner
 from cuda_sandbox.kernel import Kernel
 from cuda_sandbox.report import CompileReport, Status
 from evo.cli.main import main
-from evo.finale import MOST_CERTIFIED
 from evo.executor import Job, JobFailed, Purpose
 from evo.executors._jobs import Jobs, Ticket
 from evo.executors._judge_process import Order
@@ -90,22 +89,6 @@ def test_show_tells_the_bottleneck(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     text = CliRunner().invoke(main, ["show", "fake", one.id]).output
 
     assert "  profile    bound by dram\n  profile    a note\n" in text
-
-
-def test_where_all_fail_their_certification_only_the_ten_fastest_are_tried(tmp_path: Path) -> None:
-    class Strict(FakeExecutor):
-        def judge(self, job: Job) -> Evaluation:
-            if job.purpose is Purpose.CERTIFY:
-                return Evaluation(Status.INCORRECT, "certification: racecheck failed")
-            return super().judge(job)
-
-    sitting = run(tmp_path, "never", Strict(failing=0.0))
-
-    tried = [job for job in sitting.executor.jobs if job.purpose is Purpose.CERTIFY]
-    assert len(tried) == MOST_CERTIFIED
-    outcome = sitting.outcome  # type: ignore[attr-defined]
-    assert outcome.winner is None
-    assert "the 10 fastest kernels all failed certification, and no more" in outcome.reason
 
 
 def ticket(purpose: Purpose) -> Ticket:
