@@ -36,5 +36,9 @@ def check(purpose: str, text: str, language: str, parents: tuple[Kernel, ...]) -
         ) from reason
     except PatchFailed as reason:
         raise Unreadable(f"{reason}. Correct the block, or answer with the source") from reason
+    if code.breaks_off(text):
+        raise Unreadable(
+            "the answer ends within a code block: if that is all of it, close it with ```"
+        )
     if parent is not None and kernel.source == parent.source:
         raise Unreadable("the answer is the kernel as it was: nothing is changed in it")

@@ -13,6 +13,7 @@ from operators.writing.text import LONGEST_SOURCE, clean, shortened
 
 _FENCED = re.compile(r"^[ \t]*```[^\n`]*\n(.*?)^[ \t]*```[ \t]*$", re.DOTALL | re.MULTILINE)
 _UNCLOSED = re.compile(r"^[ \t]*```[^\n`]*\n(.*)\Z", re.DOTALL | re.MULTILINE)
+_FENCE = re.compile(r"^[ \t]*```", re.MULTILINE)
 _FLAGS = re.compile(r"\A(?:\s*//[^\n]*\n){0,3}?\s*//[ \t]*flags:[ \t]*([^\n]*)")
 _IDEA = re.compile(r"^[\s>*#_-]*idea[*_]*\s*:[\s*_]*(?P<text>\S.*?)[*_]*$", re.I | re.MULTILINE)
 _LAUNCH = re.compile(r"\bint\s+launch\s*\(")
@@ -58,6 +59,11 @@ def _unapplied(complaint: str, answer: str, parent: Kernel) -> Kernel:
         f"/* The edits that were to be made to the kernel below:\n{meant}\n*/\n{parent.source}"
     )
     return Kernel(source, parent.language, parent.flags)
+
+
+def breaks_off(text: str) -> bool:
+    """Whether an answer ends within a code block, as one does that was cut off."""
+    return len(_FENCE.findall(clean(text))) % 2 == 1
 
 
 def idea_line(text: str) -> str:

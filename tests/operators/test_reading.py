@@ -330,6 +330,7 @@ def test_usable_answers_pass() -> None:
         ("kernel", "int a;", (PARENT,), "search/replace blocks$"),
         ("repair", block("zzz", "y"), (PARENT,), "is not in the kernel: zzz. Correct the block"),
         ("kernel", PARENT.source, (PARENT,), "nothing is changed"),
+        ("port", f"```cpp\n{LAUNCH}int cut_o", (), "ends within a code block"),
     ],
 )
 def test_unusable_answers_are_refused_with_the_remedy(
