@@ -48,12 +48,13 @@ def compute_sanitizer(tool: str, code: int, output: str) -> dict[str, str]:
 def _findings(output: str) -> list[str]:
     """Each finding with its places, on a line; races before what the tool says of itself."""
     noise = ("COMPUTE-SANITIZER", "Target", "ERROR SUMMARY", "RACECHECK SUMMARY", "Warning")
-    told = dict.fromkeys(
-        _ARGUMENTS.sub("", " ".join([head, *_DETAIL.findall(rest)]))
-        for head, rest in _FINDING.findall(output)
-        if not head.startswith(noise)
-    )
-    return sorted(told, key=lambda line: not line.startswith("Error: Race"))
+    told: dict[str, str] = {}  # of several threads at one place the first
+    for head, rest in _FINDING.findall(output):
+        if not head.startswith(noise):
+            lines = [_ARGUMENTS.sub("", line) for line in (head, *_DETAIL.findall(rest))]
+            place = " ".join(line for line in lines if not line.startswith(("by ", "Address ")))
+            told.setdefault(place, " ".join(lines))
+    return sorted(told.values(), key=lambda line: not line.startswith("Error: Race"))
 
 
 def _last_words(code: int, output: str) -> str:

@@ -31,9 +31,7 @@ class Budget:
         self._reserved: list[tuple[str, Usage]] = []
         self._settled = asyncio.Event()
         self._short = ""
-        self._hours = limits.hours
-        self._evaluations = limits.evaluations
-        self._closed = False
+        self._searching = True
 
     def used(self) -> Spent:
         """What has been used so far."""
@@ -45,10 +43,9 @@ class Budget:
         From now on what certificates find may be mended: neither evaluations nor hours are counted,
         but what is paid for stays limited.
         """
-        left = self._hours is None or self._clock() / 3600 < self._hours
-        self._evaluations = self._hours = None
-        self._closed = True
-        return left
+        hours = self.limits.hours
+        self._searching = False
+        return hours is None or self._clock() / 3600 < hours
 
     def in_flight(self) -> Mapping[str, int]:
         """How many calls are under way to each model."""
@@ -58,8 +55,8 @@ class Budget:
         """Which limit is reached, in words; None while there is something left."""
         limits, used = self.limits, self._spent
         reached = {
-            "evaluations": (self._evaluations, used.evaluations),
-            "hours": (self._hours, self._clock() / 3600),
+            "evaluations": (self._of_search(limits.evaluations), used.evaluations),
+            "hours": (self._of_search(limits.hours), self._clock() / 3600),
             "calls": (limits.calls, used.calls),
             "tokens": (limits.tokens, used.tokens),
             "dollars": (limits.dollars, used.dollars),
@@ -77,14 +74,14 @@ class Budget:
 
     def grant_answer(self) -> bool:
         """Whether an author may be asked; not if nothing that it wrote could be judged."""
-        return self._answer(self.exhausted() is None and self._room())
+        return self._answer(self._worthwhile())
 
     def grant_evaluation(self) -> bool:
         """Whether one more kernel may be judged; it counts from now on.
 
         After the search always: what mends a kernel is paid for by then.
         """
-        granted = self._answer(self._closed or (self.exhausted() is None and self._room()))
+        granted = self._answer(not self._searching or self._worthwhile())
         self._under_way += granted
         return granted
 
@@ -138,9 +135,15 @@ class Budget:
                 return f"{left}, and a call may need {need:.6g}"
         return ""
 
-    def _room(self) -> bool:
-        limit = self._evaluations
-        return limit is None or self._spent.evaluations + self._under_way < limit
+    def _of_search(self, limit: float | None) -> float | None:
+        """A limit of the search alone."""
+        return limit if self._searching else None
+
+    def _worthwhile(self) -> bool:
+        """Whether there is something left, and room for one more verdict."""
+        limit = self._of_search(self.limits.evaluations)
+        room = limit is None or self._spent.evaluations + self._under_way < limit
+        return room and self.exhausted() is None
 
     def _answer(self, granted: bool) -> bool:
         self.refusals += not granted

@@ -45,7 +45,7 @@ class Finale:
         self._world = world
         self._recorder = world.recorder
         self._docket = docket
-        self._hardware = hardware
+        self._ranked = contenders(world.recorder, hardware)
         self._islands = islands
         self._patience = None if patient else MENDING_S
         self._tried: set[str] = set()
@@ -63,7 +63,7 @@ class Finale:
 
     def _next(self, sealed: Sealed | None) -> Individual | None:
         """The fastest that was not tried; beside one with a certificate only if it beats that."""
-        best = final(contenders(self._recorder, self._hardware), self._tried)
+        best = final(self._ranked, self._tried)
         incumbent = sealed.individual.evaluation if sealed else None
         if best is None or (incumbent and not beats(best.evaluation, incumbent)):
             return None
@@ -111,8 +111,9 @@ class Finale:
             self._deserted = True
             self._world.watch.say(f"{loser.id} is not mended: {error or 'no answer in time'}")
             return None
-        new = mended is not None and mended.digest not in self._tried
-        return mended if new and mended and mended.fitness.valid else None
+        if mended is None or not mended.fitness.valid or mended.digest in self._tried:
+            return None
+        return mended
 
     def _attempts(self, loser: Individual) -> int:
         """How many are left since the first in its line that failed a certificate."""

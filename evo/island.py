@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Callable, Container, Sequence
+from collections.abc import Callable, Container, Iterable, Sequence
 from dataclasses import dataclass, field
 
 from evo.champion import place
@@ -112,21 +112,19 @@ class Island:
 
         In the place of one that failed its certificate stands what mends it.
         """
-        members = [self._copy(identity) for identity in self._standing(ids)]
-        await asyncio.gather(*(self._judge(member) for member in members))
-        return members
+        return await self._copies(self._standing(ids))
 
-    def _copy(self, identity: str) -> Individual:
-        found: Individual = self._world.toolbox.clone(self._world.recorder.individual(identity))
-        return found
+    async def _copies(self, ids: Sequence[str]) -> list[Individual]:
+        recorder, clone = self._world.recorder, self._world.toolbox.clone
+        copies = [clone(recorder.individual(identity)) for identity in ids]
+        await asyncio.gather(*(self._judge(one) for one in copies))
+        return copies
 
-    def _standing(self, ids: Sequence[str]) -> list[str]:
-        recorder = self._world.recorder
-        found = dict.fromkeys(ids)
-        for one in ids:
-            if recorder.demoted(recorder.digest(one)):
-                found |= dict.fromkeys(recorder.mends(one))
-        return [one for one in found if not recorder.demoted(recorder.digest(one))]
+    def _standing(self, ids: Iterable[str]) -> list[str]:
+        """Those that have failed no certificate, then what mends the others."""
+        places = {identity: self._world.recorder.standing(identity) for identity in ids}
+        heirs = [one for identity, found in places.items() for one in found if one != identity]
+        return list(dict.fromkeys([*(one for one in places if one in places[one]), *heirs]))
 
     async def _breed(self, generation: Generation, pool: list[Individual]) -> list[Individual]:
         """All children of a generation. Where there are no parents, ports come first."""
@@ -183,9 +181,7 @@ class Island:
     async def _fallen(self, phase: Phase, members: Container[str]) -> dict[str, Individual]:
         """Parents of a recorded plan who have failed their certificate since."""
         ids = {parent for step in phase.steps for parent in step.parents if parent not in members}
-        found = {identity: self._copy(identity) for identity in sorted(ids)}
-        await asyncio.gather(*(self._judge(one) for one in found.values()))
-        return found
+        return {one.id: one for one in await self._copies(sorted(ids))}
 
     async def _step(self, group: asyncio.TaskGroup, brood: Brood, step: Step) -> None:
         """One act of variation. A mutation that nobody has an idea for becomes tuning."""
@@ -321,8 +317,8 @@ class Island:
     async def _arrivals(self, born: Sequence[Individual]) -> list[Individual]:
         """As a generation is completed, some of its first may have failed their certificates."""
         known = {one.id: one for one in born}
-        standing = self._standing(list(known))
-        late = await self._members([one for one in standing if one not in known])
+        standing = self._standing(known)
+        late = await self._copies([one for one in standing if one not in known])
         return [known[one] for one in standing if one in known] + late
 
     def _any_new(self, offspring: Sequence[Individual], generation: Generation) -> bool:

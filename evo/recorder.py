@@ -20,13 +20,15 @@ from evo.writer import Writer
 from fitness.evaluation import Evaluation
 from operators.idea import Idea
 
-_MENDS = """
-with recursive mended (seq) as (
+_LINE = """
+with recursive line (seq) as (
     select seq from individuals where id = ?
     union
-    select i.seq from mended m join parents p on p.parent = m.seq
+    select i.seq from line l join parents p on p.parent = l.seq
         join individuals i on i.seq = p.child and i.operator = 'repair'
-) select id from individuals where seq in mended and id != ?
+) select i.id, exists (
+    select 1 from evaluations where digest = k.digest and purpose = 'certify' and status != 'ok'
+) from individuals i join kernels k on k.id = i.kernel where i.seq in line order by i.seq
 """
 
 
@@ -123,12 +125,6 @@ class Recorder(Writer):
         """Whether an individual of that id was born."""
         return bool(self.rows("select 1 from individuals where id = ?", (identity,)))
 
-    def digest(self, identity: str) -> str:
-        """The digest of an individual's kernel."""
-        query = "select k.digest from individuals i join kernels k on k.id = i.kernel where i.id=?"
-        ((found,),) = self.rows(query, (identity,))
-        return str(found)
-
     def demoted(self, digest: str) -> bool:
         """Whether a kernel was tried for a certificate on some hardware and failed."""
         query = "select 1 from evaluations where digest=? and purpose='certify' and status != 'ok'"
@@ -139,9 +135,10 @@ class Recorder(Writer):
         query = "select 1 from events where kind = ? and subject = ?"
         return bool(self.rows(query, (kind, subject)))
 
-    def mends(self, identity: str) -> tuple[str, ...]:
-        """Individuals that were to mend the one of that id, themselves or through another."""
-        return tuple(row[0] for row in self.rows(_MENDS, (identity, identity)))
+    def standing(self, identity: str) -> tuple[str, ...]:
+        """The individual of that id; where it failed its certificate, those that mend it."""
+        (_, demoted), *mends = self.rows(_LINE, (identity,))
+        return tuple(one for one, failed in mends if not failed) if demoted else (identity,)
 
     def answer(self, key: str) -> tuple[str, ...] | None:
         """An author's answer in its parts, if it is on record."""

@@ -145,6 +145,15 @@ class Store:
         found = [verdict.evaluation for verdict in verdicts if verdict.purpose == "certify"]
         return found[-1] if found else None
 
+    def demoted_ids(self) -> frozenset[str]:
+        """Individuals whose kernel was tried for a certificate on some hardware and failed."""
+        query = (
+            "select i.id from evaluations e join kernels k on k.digest = e.digest"
+            " join individuals i on i.kernel = k.id"
+            " where e.purpose = 'certify' and e.status != 'ok'"
+        )
+        return frozenset(row[0] for row in self._db.execute(query))
+
     def generations(self) -> list[Generation]:
         """All generations in the order in which they started."""
         query = "select island, number, horizon, migrants, survivors from generations order by seq"

@@ -51,7 +51,7 @@ class RunView:
             certificate=store.certificate(info.winner) if info.winner else None,
             busy=busy,
             proposals=tuple(store.proposals()),
-            demoted=frozenset(one.subject for one in store.events() if one.kind == "demoted"),
+            demoted=store.demoted_ids(),
         )
 
     @cached_property

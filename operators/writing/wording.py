@@ -226,7 +226,7 @@ def _resources(used: Resources) -> str:
     return f"{used.function}: {used.registers} registers per thread{shared}{stack}{spills}"
 
 
-def failure(failed: Specimen) -> dict[str, str]:
+def failure(failed: Specimen) -> dict[str, object]:
     """Status, reason, log and failed checks of a kernel, without paths, cut to what matters."""
     found = failed.evaluation
     return {
@@ -234,6 +234,7 @@ def failure(failed: Specimen) -> dict[str, str]:
         "reason": shortened(without_paths(found.reason), 1000),
         "log": trimmed(found.log) if found.status is not Status.OK else "",
         "checks": "\n".join(_checks(found)),
+        "unordered": bool({"racecheck", "synccheck"} & _failing(found).keys()),
         "time": f"{found.time_ms.median:.4g} ms" if found.time_ms else "",
     }
 
@@ -247,12 +248,18 @@ def changes(failed: Specimen) -> str:
     return "\n".join(lines) if len(lines) <= max(LOG_LINES, len(after) // 2) else ""
 
 
-def _checks(found: Evaluation) -> Iterator[str]:
-    """What certification found, such as a sanitizer's report, a line each; then what passed."""
+def _failing(found: Evaluation) -> dict[str, str]:
+    """What certification found, such as a sanitizer's report, by the check's name."""
     checks = (found.certificate or {}).get("checks", {})
-    failed = {name: said for name, said in checks.items() if said.startswith("failed")}
+    return {name: said for name, said in checks.items() if said.startswith("failed")}
+
+
+def _checks(found: Evaluation) -> Iterator[str]:
+    """What certification found, a line each; then what passed."""
+    failed = _failing(found)
     for name, said in failed.items():
         yield f"{name}: {shortened(without_paths(said), 1000)}"
+    checks = (found.certificate or {}).get("checks", {})
     passed = [name for name, said in checks.items() if said.startswith("passed")]
     if failed and passed:
         yield f"passed: {', '.join(passed)}"

@@ -109,6 +109,25 @@ def test_compute_sanitizers_report_becomes_one_line() -> None:
     assert broken["memcheck"] == "not run: compute-sanitizer ended with 1: Error: no device"
 
 
+def test_one_fault_in_many_threads_leaves_room_for_the_next() -> None:
+    def fault(thread: int, line: int) -> str:
+        return (
+            "========= Barrier error detected. Missing wait.\n"
+            f"=========     at arrive(unsigned long *)+0x40a0 in kernel.cu:{line}\n"
+            f"=========     by thread ({thread},0,0) in block (0,0,0)\n"
+            "=========         Device Frame: k(int, int *)+0x460 in kernel.cu:12\n=========\n"
+        )
+
+    text = "".join(fault(thread, 6) for thread in range(30)) + fault(0, 55)
+    found = reports.compute_sanitizer("synccheck", 99, text)["synccheck"]
+    assert found == (
+        "failed: Barrier error detected. Missing wait. at arrive+0x40a0 in kernel.cu:6 by thread"
+        " (0,0,0) in block (0,0,0) Device Frame: k+0x460 in kernel.cu:12; Barrier error detected."
+        " Missing wait. at arrive+0x40a0 in kernel.cu:55 by thread (0,0,0) in block (0,0,0)"
+        " Device Frame: k+0x460 in kernel.cu:12"
+    )
+
+
 def test_races_that_racecheck_only_warns_of_are_told_but_do_not_fail():
     text = "========= RACECHECK SUMMARY: 2 hazards displayed (0 errors, 2 warnings)\n"
 

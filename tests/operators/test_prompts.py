@@ -178,6 +178,15 @@ def test_a_sanitizers_report_goes_back() -> None:
     assert "only on some distributions" not in text
 
 
+def test_what_fails_on_hidden_inputs_is_told_of_distributions_not_of_races() -> None:
+    checks = {"hidden inputs": "failed: out[3] is 1 on shifted", "racecheck": "passed"}
+    found = Evaluation(Status.INCORRECT, "certification", certificate={"checks": checks})
+    text = request.repair(SOFTMAX, replace(cases.FAILED, evaluation=found)).parts[-1]
+    assert "hidden inputs: failed: out[3] is 1 on shifted" in text
+    assert "only on some distributions" in text
+    assert "__syncwarp()` must stand" not in text
+
+
 def test_a_huge_log_is_cut() -> None:
     log = "".join(f"kernel.cu({n}): error: nonsense number {n}\n" for n in range(10_000))
     failed = replace(cases.FAILED, evaluation=Evaluation(Status.COMPILE_ERROR, "x", log=log))
