@@ -86,7 +86,7 @@ def measure(device: str, folder: Path) -> None:
     from cuda_sandbox.kernel import Kernel
     from fitness.evaluation import Demand
     from fitness.judge import Judge
-    from fitness.sitting import sit
+    from fitness.sitting import seated
 
     with Compiler() as compiler, ExitStack() as stack:
         ready = []
@@ -102,7 +102,8 @@ def measure(device: str, folder: Path) -> None:
         print(json.dumps({"device": judge.name}), flush=True)
         sys.stdin.readline()
         for judge, trial in ready:
-            found = sit(judge, trial, judge.bank, {})
+            with seated(judge, trial, judge.bank, {}) as sit:
+                found = sit()
             print(json.dumps(found.figures() | {"clocks": dict(found.clocks)}), flush=True)
 
 

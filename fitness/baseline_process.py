@@ -1,6 +1,8 @@
-"""A baseline measured in a process of its own, which is killed at its deadline.
+"""A baseline in a process of its own, which may crash or be killed at its deadline.
 
-Started as ``python -m fitness.baseline_process ANSWER PARENT`` with a request on stdin.
+What torch.compile makes is code that nobody has checked, and its compilers may run for ever.
+Started as ``python -m fitness.baseline_process ANSWERS PARENT``: the first line of its stdin is a
+request, each further one an order; ANSWERS is the descriptor of the pipe for one line to each.
 """
 
 from __future__ import annotations
@@ -8,16 +10,24 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import select
 import subprocess
 import sys
 import tempfile
+import time
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
-from pathlib import Path
-from typing import IO, Any
+from typing import IO, TYPE_CHECKING, Any
 
 from cuda_sandbox.children import die_with, environment, group, wait_for
 from fitness.evaluation import Interval, Tier
 from fitness.hardware import Ceilings
+
+if TYPE_CHECKING:
+    from fitness.baselines import Baselines
+
+_CALL_S = 60.0
+_LAST_WORDS_S = 5.0
 
 
 class NoFigure(Exception):
@@ -35,50 +45,123 @@ class Request:
     tier: Tier | None
 
 
-def measure(request: Request, ceilings: Ceilings, deadline_s: float) -> Interval:
-    """The time of PyTorch in a mode. Raises NoFigure, also where it takes too long."""
-    with tempfile.TemporaryDirectory(prefix="kernelevo-") as folder:
-        answer = Path(folder, "answer.json")
-        with Path(folder, "said").open("w+b") as said:
-            code = _run(asdict(request) | {"ceilings": asdict(ceilings)}, answer, said, deadline_s)
-            said.seek(0)
-            tail = said.read()[-2000:].decode(errors="replace").strip().splitlines()
-        if code is None:
-            raise NoFigure(f"not ready within {deadline_s:g} s")
-        if not answer.exists():
-            raise NoFigure(f"its process ended with {code}: {tail[-1] if tail else 'no word'}")
-        found: dict[str, Any] = json.loads(answer.read_text())
-    if "error" in found:
-        raise NoFigure(found["error"])
-    return Interval(**found)
+class BaselineProcess:
+    """PyTorch in one mode, as it gets ready; see `started`. A call gives the time of one (ms)."""
+
+    def __init__(
+        self,
+        child: subprocess.Popen[bytes],
+        answers: IO[bytes],
+        said: IO[bytes],
+        deadline_s: float,
+    ) -> None:
+        self._child, self._answers, self._said = child, answers, said
+        self._deadline_s, self._until = deadline_s, time.monotonic() + deadline_s
+        self._ready = False
+
+    def __call__(self) -> float:
+        """The time of one call in ms. The first waits until the mode is ready."""
+        self._get_ready()
+        late = f"a call took more than {_CALL_S:g} s"
+        return float(self._answer("time", time.monotonic() + _CALL_S, late)["time_ms"])
+
+    def settled(self) -> Interval:
+        """The best showing of PyTorch, as `Baselines.settled` finds it, within the deadline."""
+        self._get_ready()
+        late = f"not measured within {self._deadline_s:g} s"
+        return Interval(**self._answer("settle", self._until, late))
+
+    def _get_ready(self) -> None:
+        if not self._ready:
+            self._answer("", self._until, f"not ready within {self._deadline_s:g} s")
+            self._ready = True
+
+    def _answer(self, order: str, until: float, late: str) -> dict[str, Any]:
+        """Its answer to ``order`` (none: that it is ready). Raises NoFigure."""
+        if order:
+            assert self._child.stdin is not None
+            with contextlib.suppress(BrokenPipeError):
+                self._child.stdin.write(f"{order}\n".encode())
+                self._child.stdin.flush()
+        if not select.select([self._answers], [], [], max(0.0, until - time.monotonic()))[0]:
+            raise NoFigure(late)
+        line = self._answers.readline()
+        if not line:
+            raise NoFigure(self._end())
+        found: dict[str, Any] = json.loads(line)
+        if "error" in found:
+            raise NoFigure(found["error"])
+        return found
+
+    def _end(self) -> str:
+        code = wait_for(self._child, _LAST_WORDS_S)
+        self._said.seek(0)
+        tail = self._said.read()[-2000:].decode(errors="replace").strip().splitlines()
+        return f"its process ended with {code}: {tail[-1] if tail else 'no word'}"
 
 
-def _run(request: dict[str, Any], answer: Path, said: IO[bytes], deadline_s: float) -> int | None:
-    """The child's exit code; None if it and its compilers had to be killed."""
+@contextlib.contextmanager
+def started(request: Request, ceilings: Ceilings, deadline_s: float) -> Iterator[BaselineProcess]:
+    """A process on its way: what it needs to get ready it may take while others do.
+
+    Its methods raise NoFigure, also where it is not ready ``deadline_s`` from now. At the end it
+    and its compilers are killed.
+    """
+    ours, theirs = os.pipe()
     module = ["-P", "-m", "fitness.baseline_process"]  # -P: a task's folder must not hide ours
-    command = [sys.executable, *module, str(answer), str(os.getpid())]
-    pipes = {"stdin": subprocess.PIPE, "stdout": said, "stderr": said}
-    with group(command, env=environment(), **pipes) as child:
+    command = [sys.executable, *module, str(theirs), str(os.getpid())]
+    with contextlib.ExitStack() as stack:
+        answers = stack.enter_context(os.fdopen(ours, "rb"))
+        said = stack.enter_context(tempfile.TemporaryFile())
+        try:
+            options = {"stdin": subprocess.PIPE, "stdout": said, "stderr": said}
+            child = stack.enter_context(
+                group(command, env=environment(), pass_fds=(theirs,), **options)
+            )
+        finally:
+            os.close(theirs)
         assert child.stdin is not None
-        with contextlib.suppress(BrokenPipeError), child.stdin:
-            child.stdin.write(json.dumps(request).encode())
-        return wait_for(child, deadline_s)
+        stack.callback(_close, child.stdin)
+        asked = asdict(request) | {"ceilings": asdict(ceilings)}
+        with contextlib.suppress(BrokenPipeError):
+            child.stdin.write(f"{json.dumps(asked)}\n".encode())
+            child.stdin.flush()
+        yield BaselineProcess(child, answers, said, deadline_s)
+
+
+def _close(pipe: IO[bytes]) -> None:
+    with contextlib.suppress(BrokenPipeError):
+        pipe.close()
 
 
 def main() -> None:
-    """Measure, and write the interval or the error."""
-    answer, parent = Path(sys.argv[1]), int(sys.argv[2])
+    """Get ready, then answer orders until there are no more."""
+    answers, parent = int(sys.argv[1]), int(sys.argv[2])
     die_with(parent)
-    request: dict[str, Any] = json.load(sys.stdin)
-    found: dict[str, Any]
-    try:
-        found = _measured(request)
-    except Exception as error:  # noqa: BLE001  whatever PyTorch throws is the answer
-        found = {"error": f"{type(error).__name__}: {str(error).partition(chr(10))[0]}"}
-    answer.write_text(json.dumps(found))
+    os.set_inheritable(answers, False)  # compilers must not hold it open
+    with os.fdopen(answers, "w") as told:
+        try:
+            for found in _answers(json.loads(sys.stdin.readline())):
+                print(json.dumps(found), file=told, flush=True)
+        except Exception as error:  # noqa: BLE001  whatever PyTorch throws is the answer
+            why = f"{type(error).__name__}: {str(error).partition(chr(10))[0]}"
+            print(json.dumps({"error": why}), file=told, flush=True)
 
 
-def _measured(request: dict[str, Any]) -> dict[str, Any]:
+def _answers(request: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    baselines = _loaded(request)
+    mode = request["mode"]
+    with contextlib.redirect_stdout(sys.stderr), baselines.here(mode) as timed:  # autotune talks
+        yield {}
+        orders: dict[str, Callable[[], dict[str, Any]]] = {
+            "time": lambda: {"time_ms": timed()},
+            "settle": lambda: asdict(baselines.settled(timed)),
+        }
+        for line in sys.stdin:
+            yield orders[line.strip()]()
+
+
+def _loaded(request: dict[str, Any]) -> Baselines:
     import torch
 
     from fitness.baselines import Baselines
@@ -92,9 +175,7 @@ def _measured(request: dict[str, Any]) -> dict[str, Any]:
     torch.set_num_threads(request["threads"])
     task = load(request["task"], request["device"])
     tier = None if request["tier"] is None else Tier(request["tier"])
-    ceilings = Ceilings(**request["ceilings"])
-    with contextlib.redirect_stdout(sys.stderr):  # max-autotune talks
-        return asdict(Baselines(task, tier, request["threads"], ceilings).time(request["mode"]))
+    return Baselines(task, tier, request["threads"], Ceilings(**request["ceilings"]))
 
 
 if __name__ == "__main__":

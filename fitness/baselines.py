@@ -16,7 +16,7 @@ import torch
 
 from cuda_sandbox.cache import cache_dir, write_json
 from cuda_sandbox.slot import timing_slot
-from fitness.baseline_process import Request, measure
+from fitness.baseline_process import Request, started
 from fitness.errors import TaskError
 from fitness.evaluation import Baseline, Interval, Precision, Tier
 from fitness.hardware import Ceilings, device_name, slot
@@ -105,7 +105,7 @@ class Baselines:
         """
         known = self.known().get("eager")
         if known and self._again("eager").median < BETTER * known.time_ms.median:
-            self.keep_faster({"eager": Baseline(self.time("eager"), known.tier)})
+            self.keep_faster({"eager": Baseline(self._time("eager"), known.tier)})
         found = self.get("eager")
         if "eager" not in found:
             raise TaskError(
@@ -129,29 +129,53 @@ class Baselines:
             if faster and not self._impossible(again.time_ms):
                 write_json(self._path(mode), asdict(again))
 
+    def ready(self, mode: str) -> contextlib.AbstractContextManager[Callable[[], float]]:
+        """A call that times PyTorch once in ``mode`` (ms), for interleaving with kernels.
+
+        Slow modes get ready in a process of their own, for which the first call waits.
+        """
+        if MODES[mode].slow:
+            return started(self._request(mode), self._ceilings, self._deadline_s)
+        return self.here(mode)
+
     @contextlib.contextmanager
-    def ready(self, mode: str) -> Iterator[Callable[[], float]]:
-        """A call that times PyTorch once in ``mode`` (ms), for interleaving with kernels."""
+    def here(self, mode: str) -> Iterator[Callable[[], float]]:
+        """As `ready`, in this process whatever the mode."""
         with warnings.catch_warnings(), MODES[mode].prepare(self._task) as call:
             warnings.simplefilter("ignore")
             for _ in range(3):
                 call()
             yield lambda: self._stopwatch(call)
 
-    def time(self, mode: str) -> Interval:
-        """PyTorch's time in ``mode``, measured here and now. Raises whatever PyTorch raises."""
-        with self.ready(mode) as timed, timing_slot(slot(self._task.device)):
-            return self._settled(timed)
+    def settled(self, timed: Callable[[], float]) -> Interval:
+        """The best showing; on a CPU of several, until two in a row are no better.
+
+        What else runs there (our own engine, writing its first kernels) slows PyTorch down by
+        more than any kernel gains, and PyTorch's best is what a kernel has to beat.
+        """
+        with timing_slot(slot(self._task.device)):
+            best = interval(sample(timed, _EFFORT))
+            calm = 2 if self._task.device.type == "cuda" else 0
+            until = time.monotonic() + _SETTLE_S
+            while calm < 2 and time.monotonic() < until:
+                found = interval(sample(timed, _EFFORT))
+                calm = 0 if found.median < BETTER * best.median else calm + 1
+                best = min(best, found, key=lambda one: one.median)
+            return best
+
+    def _time(self, mode: str) -> Interval:
+        with self.here(mode) as timed:
+            return self.settled(timed)
 
     def _again(self, mode: str) -> Interval:
         """A quick look at a mode."""
-        with self.ready(mode) as timed, timing_slot(slot(self._task.device)):
+        with self.here(mode) as timed, timing_slot(slot(self._task.device)):
             return interval(sample(timed, _GLANCE))
 
     def _find(self, mode: str) -> None:
         """Measure a mode and keep its figure, or the reason why there is none."""
         try:
-            found = self._elsewhere(mode) if MODES[mode].slow else self.time(mode)
+            found = self._elsewhere(mode) if MODES[mode].slow else self._time(mode)
         except Exception as error:  # noqa: BLE001  whatever PyTorch throws: one mode less, and why
             self._fail(mode, f"{type(error).__name__}: {str(error).partition(chr(10))[0]}")
             return
@@ -163,30 +187,17 @@ class Baselines:
 
     def _elsewhere(self, mode: str) -> Interval:
         """Measured in a process that can be killed: a compiler may run for ever, or crash."""
-        file = self._task.reference.file.path
-        device = str(self._task.device)
-        request = Request(str(file), device, self._threads, mode, self._tier)
-        started = time.monotonic()
+        began = time.monotonic()
+        deadline_s = min(self._deadline_s, self._patience_s)
         try:
-            deadline_s = min(self._deadline_s, self._patience_s)
-            return measure(request, self._ceilings, deadline_s)
+            with started(self._request(mode), self._ceilings, deadline_s) as process:
+                return process.settled()
         finally:
-            self._patience_s = max(1.0, self._patience_s - (time.monotonic() - started))
+            self._patience_s = max(1.0, self._patience_s - (time.monotonic() - began))
 
-    def _settled(self, timed: Callable[[], float]) -> Interval:
-        """The best showing; on a CPU of several, until two in a row are no better.
-
-        What else runs there (our own engine, writing its first kernels) slows PyTorch down by
-        more than any kernel gains, and PyTorch's best is what a kernel has to beat.
-        """
-        best = interval(sample(timed, _EFFORT))
-        calm = 2 if self._task.device.type == "cuda" else 0
-        until = time.monotonic() + _SETTLE_S
-        while calm < 2 and time.monotonic() < until:
-            found = interval(sample(timed, _EFFORT))
-            calm = 0 if found.median < BETTER * best.median else calm + 1
-            best = min(best, found, key=lambda one: one.median)
-        return best
+    def _request(self, mode: str) -> Request:
+        file = self._task.reference.file.path
+        return Request(str(file), str(self._task.device), self._threads, mode, self._tier)
 
     def _impossible(self, found: Interval) -> str | None:
         return impossible(self._task.description, found.median, self._ceilings)

@@ -27,7 +27,7 @@ from fitness.certificate import SCHEMA, Terms
 from fitness.contents import Bank
 from fitness.evaluation import Baseline, Evaluation, Interval, Precision
 from fitness.profile import argument_bytes, profiled
-from fitness.sitting import Sitting, quietest, sit
+from fitness.sitting import Sitting, quietest, seated
 
 if TYPE_CHECKING:
     from fitness.judge import Judge
@@ -127,9 +127,8 @@ class _Certification:
         return repeatability([trial.outputs(content.leaves) for _ in range(3)])
 
     def _sit(self, trial: Trial) -> str:
-        self.sitting = quietest(
-            lambda: sit(self.judge, trial, self.bank, self.rivals), self.judge.baselines.known()
-        )
+        with seated(self.judge, trial, self.bank, self.rivals) as sit:
+            self.sitting = quietest(sit, self.judge.baselines.known())
         return f"passed: {self.sitting.summary}"
 
     def _sanitize(self) -> None:

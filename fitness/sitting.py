@@ -9,8 +9,6 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-import torch
-
 from cuda_sandbox.kernel import Kernel
 from cuda_sandbox.report import CandidateFailure, CompileReport
 from cuda_sandbox.slot import timing_slot
@@ -96,38 +94,57 @@ def quietest(sitting: Callable[[], Sitting], known: Mapping[str, Baseline]) -> S
     return best.without_slack(known)
 
 
-def sit(
+@contextlib.contextmanager
+def seated(
     judge: Judge, trial: Trial, bank: Bank, rivals: Mapping[str, tuple[Kernel, CompileReport]]
-) -> Sitting:
-    """Time the kernel in ``trial`` beside ``rivals`` and every baseline that is known.
+) -> Iterator[Callable[[], Sitting]]:
+    """The kernel in ``trial``, ``rivals`` and every baseline that is known, ready to be timed.
 
-    Raises CandidateFailure where the kernel itself fails; a rival or a baseline that fails is
-    absent.
+    Each call holds one sitting. Raises CandidateFailure where the kernel itself fails; a rival or
+    a baseline that fails is absent.
     """
     absent: dict[str, str] = {}
     with contextlib.ExitStack() as stack:
-        stack.callback(_forget_compiled)
         calls: Calls = {"kernel": _warm(trial, bank)}
-        for name, rival in rivals.items():
-            with _unless_it_fails(name, absent, CandidateFailure):
-                calls[name] = _rival(judge, rival, bank, stack)
-        for mode in judge.baselines.known():
+        modes = judge.baselines.known()
+        for mode in modes:
             # torch.compile may fail where its figure is known from elsewhere: one ratio less
             with _unless_it_fails(mode, absent, Exception):
                 calls[mode] = stack.enter_context(judge.baselines.ready(mode))
+        for name, rival in rivals.items():
+            with _unless_it_fails(name, absent, CandidateFailure):
+                calls[name] = _rival(judge, rival, bank, stack)
+        for mode in modes & calls.keys():
+            with _unless_it_fails(mode, absent, Exception):
+                calls[mode]()  # slow ones have got ready beside each other
+        calls = {name: call for name, call in calls.items() if name not in absent}
         calls[AGAIN] = calls["kernel"]
-        stack.enter_context(timing_slot(slot(judge.device)))
-        with on_record(judge.device) as conditions:
-            times = _in_turns(judge, calls, absent)
-        missing = trial.compare_clocks(bank.timed)
+
+        def sit() -> Sitting:
+            with timing_slot(slot(judge.device)):
+                with on_record(judge.device) as conditions:
+                    times = _in_turns(judge, calls, absent)
+                missing = trial.compare_clocks(bank.timed)
+            return _sitting(times, missing, absent, conditions.as_json())
+
+        yield sit
+
+
+def _sitting(
+    times: dict[str, list[float]],
+    missing: float,
+    absent: Mapping[str, str],
+    clocks: Mapping[str, Any],
+) -> Sitting:
+    """``missing``: what the kernel's clock was found to miss of each call, in ms."""
     for name in ("kernel", AGAIN):
         times[name] = [told + missing for told in times[name]]
     return Sitting(
         time_ms={name: interval(taken) for name, taken in times.items()},
         speedup={n: ratio(taken, times["kernel"]) for n, taken in times.items() if n != "kernel"},
         rounds=len(times["kernel"]),
-        absent=absent,
-        clocks=conditions.as_json(),
+        absent=dict(absent),
+        clocks=clocks,
     )
 
 
@@ -181,10 +198,3 @@ def _unless_it_fails(name: str, absent: dict[str, str], kind: type[Exception]) -
 
 def _first_line(error: Exception) -> str:
     return f"{type(error).__name__}: {str(error).partition(chr(10))[0]}"
-
-
-def _forget_compiled() -> None:
-    """Let go of what torch.compile made, with the memory of its graphs."""
-    torch._dynamo.reset()
-    if torch.cuda.is_available():
-        torch.cuda.empty_cache()

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
+import os
 import shutil
+import signal
 
 import pytest
 import torch
@@ -11,7 +13,7 @@ import torch
 from cuda_sandbox.cache import write_json
 from cuda_sandbox.signature import Role, Signature, TensorSpec
 from fitness import baselines as under_test
-from fitness.baseline_process import NoFigure
+from fitness.baseline_process import NoFigure, Request, started
 from fitness.baselines import Baselines, speedups, strongest
 from fitness.description import Node, TaskDescription
 from fitness.evaluation import Baseline, Interval, Precision, Tier
@@ -141,15 +143,33 @@ def test_a_compiler_that_takes_too_long_is_killed_and_not_asked_again(task):
     assert Baselines(task, Tier.FP32, 1, CEILINGS).failed["compile"].endswith("within 0.5 s")
 
 
-def test_a_mode_whose_process_dies_is_one_mode_less(task, monkeypatch):
-    def dies(*_):
-        raise NoFigure("its process ended with -11: no word")
-
-    monkeypatch.setattr(under_test, "measure", dies)
+def test_a_mode_whose_process_dies_is_one_mode_less(task, tmp_path, monkeypatch):
+    dies = "import os, sys; print('a compiler gave up', file=sys.stderr, flush=True); os.abort()"
+    (tmp_path / "sitecustomize.py").write_text(dies)
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
     found = Baselines(task, Tier.FP32, 1, CEILINGS)
 
     assert set(found.get("eager", "compile")) == {"eager"}
-    assert "ended with -11" in found.failed["compile"]
+    assert found.failed["compile"] == "NoFigure: its process ended with -6: a compiler gave up"
+
+
+def test_a_slow_mode_takes_its_turns_in_a_process_of_its_own(task, monkeypatch):
+    """PyTorch as it is stands for torch.compile, which takes a minute."""
+    monkeypatch.setitem(MODES, "eager", dataclasses.replace(MODES["eager"], slow=True))
+
+    with Baselines(task, Tier.FP32, 1, CEILINGS).ready("eager") as timed:
+        assert [timed() > 0 for _ in range(3)] == [True] * 3
+        assert timed.settled().low > 0
+        os.killpg(timed._child.pid, signal.SIGKILL)
+        with pytest.raises(NoFigure, match="its process ended with -9"):
+            timed()
+
+
+def test_what_pytorch_throws_in_that_process_is_told(task):
+    asked = Request(str(task.reference.file.path), "cpu", 1, "graph", None)
+
+    with started(asked, CEILINGS, 60.0) as timed, pytest.raises(NoFigure, match="CUDA"):
+        timed()
 
 
 @pytest.mark.slow

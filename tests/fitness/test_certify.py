@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
+import dataclasses
 import json
+import os
+import signal
 
 import pytest
 import torch
@@ -12,13 +16,15 @@ from cuda_sandbox.kernel import Kernel
 from cuda_sandbox.report import Status
 from evo.report.certificate import certificate_lines
 from evo.report.plain import finite
-from fitness import sitting
+from fitness import baselines, sitting
+from fitness.baseline_process import started
 from fitness.baselines import Baselines
 from fitness.certificate import SCHEMA, Terms
 from fitness.certify import certify, command, repeatability
 from fitness.evaluation import Baseline, Demand, Interval
 from fitness.judge import Judge
-from fitness.sitting import Sitting, quietest
+from fitness.modes import MODES
+from fitness.sitting import Sitting, quietest, seated
 from fitness.timing import Effort
 
 TASK = """
@@ -161,6 +167,34 @@ def test_a_rival_that_fails_is_absent_and_a_sanitizer_without_end_is_not_run(jud
     assert found.certificate["figures"]["absent"]["parent"].startswith("not run: ")
     assert "parent" not in found.certificate["figures"]["time_ms"]
     assert found.certificate["checks"]["address"].startswith("not run: ")
+
+
+def test_a_baseline_whose_process_dies_is_absent_from_then_on(judge, monkeypatch):
+    """PyTorch as it is stands for torch.compile: what compilers make may crash at any call."""
+    kernel = softmax()
+    compiled = judge.compiler.submit(kernel, judge.signature, judge.arch).result()
+    judge.baselines.eager()
+    monkeypatch.setitem(MODES, "eager", dataclasses.replace(MODES["eager"], slow=True))
+    begun = []
+
+    @contextlib.contextmanager
+    def noted(*asked):
+        with started(*asked) as process:
+            begun.append(process)
+            yield process
+
+    monkeypatch.setattr(baselines, "started", noted)
+    with judge.trial(kernel, compiled, judge.arena) as trial:
+        judge.examine(trial, judge.bank)
+        with seated(judge, trial, judge.bank, {}) as sit:
+            first = sit()
+            os.killpg(begun[0]._child.pid, signal.SIGKILL)
+            second = sit()
+
+    assert first.speedup["eager"].low > 0
+    assert not first.absent
+    assert set(second.time_ms) == {"kernel", "kernel again"}
+    assert second.absent["eager"].startswith("not run: NoFigure: its process ended with -9")
 
 
 def test_a_sitting_in_which_pytorch_was_slow_gives_no_ratio():
