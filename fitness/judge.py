@@ -198,7 +198,6 @@ class Judge:
             worker.bind(*arena.sets[1:])
             arena.take_workspace()
             again = functools.partial(self.trial, kernel, compiled, arena)
-            overhead = self.overhead if language.in_rows else None
             yield Trial(
                 worker,
                 arena,
@@ -206,7 +205,8 @@ class Judge:
                 self.threads,
                 pulse=self.pulse,
                 anew=again,
-                overhead=overhead,
+                overhead=self.overhead,
+                in_rows=language.in_rows,
                 idle_ms=language.idle_ms,
             )
 

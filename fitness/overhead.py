@@ -27,9 +27,7 @@ _CALLS = 15
 class Overhead:
     """The time (ms) from asking for calls to knowing that they are done, less that of the calls.
 
-    Mostly it is the GPU's switch between processes. Measured when first asked for; ``again`` where
-    the machine may have changed since. ``quiet`` says whether the last measurement was steady: else
-    others use the device or the machine, for no candidate runs meanwhile.
+    Mostly it is the GPU's switch between processes. Measured when first asked for.
     """
 
     def __init__(self, judge: Judge) -> None:
@@ -37,14 +35,22 @@ class Overhead:
         # Ahead of need; where no CUDA kernel can be compiled none comes to be timed either.
         self._compiled = None if judge.backend.missing() else _compiling(judge)
         self._ms: float | None = None
-        self.quiet = True
+        self._quiet = True
 
     def ms(self) -> float:
         """What was measured. Raises RuntimeError if our own kernel does not even compile."""
-        return self.again() if self._ms is None else self._ms
+        return self._again() if self._ms is None else self._ms
 
-    def again(self) -> float:
-        """The same, measured now."""
+    def undisturbed(self) -> bool:
+        """Measured anew: whether it is steady. Else others use the device or the machine.
+
+        True also where there is no compiler to tell (modules are judged there too).
+        """
+        if self._compiled is not None:
+            self._again()
+        return self._quiet
+
+    def _again(self) -> float:
         judge = self._judge
         buffers = judge.backend.buffers(judge.signature.tensors, judge.device.index or 0)
         arena = Arena(judge.signature, judge.device, buffers)
@@ -68,7 +74,7 @@ class Overhead:
                 started = time.perf_counter()
                 worker.run_bare(1)
                 times.append((time.perf_counter() - started) * 1e3)
-        self.quiet = spread(times) <= JITTER_MS
+        self._quiet = spread(times) <= JITTER_MS
         return statistics.median(times)
 
 

@@ -46,7 +46,7 @@ class Trial:
 
     ``pulse`` tells whether the device is idle between calls; None where that is known. ``anew``
     opens another trial of the same kernel on the same arena, in a process of its own. ``overhead``
-    goes by around calls on a GPU that are made one right behind the other; None where they cannot.
+    goes by around calls on a GPU; ``in_rows``: they may be made one right behind the other.
     ``idle_ms`` is the CPU time that a call of nothing takes at most.
     """
 
@@ -60,6 +60,7 @@ class Trial:
         pulse: Pulse | None = None,
         anew: Callable[[], contextlib.AbstractContextManager[Trial]] | None = None,
         overhead: Overhead | None = None,
+        in_rows: bool = True,
         idle_ms: float = math.inf,
     ) -> None:
         self.anew = anew
@@ -70,6 +71,7 @@ class Trial:
         self._rng = rng
         self._pulse = pulse
         self._overhead = overhead
+        self._in_rows = in_rows and overhead is not None
         self._readings: list[Reading] = []
         self._ballast: ctypes.Array[ctypes.c_char] | None = None
 
@@ -122,7 +124,7 @@ class Trial:
         Raises CandidateFailure(HACK) if the judge's clock saw more time than the worker tells, and
         DeviceShared if that may have been others' doing.
         """
-        compare = self._hold_rows if self._overhead else self._hold_calls
+        compare = self._hold_rows if self._in_rows else self._hold_calls
         complaint, alone = "", False
         for _ in range(_ROUNDS):
             while len(self._readings) < _LEAST_READINGS:
@@ -138,10 +140,7 @@ class Trial:
 
     def _alone(self) -> bool:
         """Whether nobody but the candidate can have disturbed what was just measured."""
-        if self._overhead is None:
-            return True
-        self._overhead.again()
-        return self._overhead.quiet
+        return self._overhead is None or self._overhead.undisturbed()
 
     def _hold_calls(self, contents: Sequence[TimedContent]) -> tuple[str, float]:
         """Single calls by both clocks: a complaint, and what the worker's lacks."""

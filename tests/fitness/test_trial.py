@@ -120,14 +120,15 @@ class Arena:
 def compare():
     """Both clocks on calls that take ``seen`` ms and are told to take ``told``."""
 
-    def compared(told, seen, noise=0.0, others=False):
+    def compared(told, seen, noise=0.0, others=False, in_rows=True):
         rng = random.Random(1)
-        worker = types.SimpleNamespace(run=print)
-        overhead = types.SimpleNamespace(ms=lambda: 0.2, again=lambda: 0.2, quiet=not others)
-        trial = Trial(worker, Arena(), rng, 1, overhead=overhead)
+        worker = types.SimpleNamespace(run=print, run_empty=print)
+        overhead = types.SimpleNamespace(ms=lambda: 0.2, undisturbed=lambda: not others)
+        trial = Trial(worker, Arena(), rng, 1, overhead=overhead, in_rows=in_rows)
         trial._checked = lambda contents, sets, run: Reading(told, seen + 0.3)
+        trial._read = lambda run, batch: (Reading(0.0, 0.3), [None])
         trial._row = lambda contents, calls: 0.2 + calls * seen + rng.random() * noise
-        return trial.compare_clocks([])
+        return trial.compare_clocks([types.SimpleNamespace(leaves={})])
 
     return compared
 
@@ -139,9 +140,14 @@ def test_a_clock_that_lies_about_a_short_call_is_found_out(compare):
     assert found.value.status is Status.HACK
 
 
-def test_on_a_device_that_others_use_a_clock_is_neither_believed_nor_held_against_it(compare):
+@pytest.mark.parametrize("in_rows", [True, False], ids=["kernel", "module"])
+def test_on_a_device_that_others_use_a_clock_is_neither_believed_nor_held_against_it(
+    compare, in_rows
+):
+    with pytest.raises(CandidateFailure, match="clocks"):
+        compare(told=0.02, seen=0.25, in_rows=in_rows)
     with pytest.raises(DeviceShared, match="too busy"):
-        compare(told=0.02, seen=0.05, others=True)
+        compare(told=0.02, seen=0.25, others=True, in_rows=in_rows)
 
 
 def test_a_kernel_cannot_make_the_noise_that_would_excuse_it(compare):

@@ -3,9 +3,9 @@
 A module works on tensors of this process. They are filled from the judge's memory on the stream
 just before the clock starts, so that work on a stream of the module's own that does not wait for
 ours finds nothing to work on. Outputs are copied right behind the call, on the same stream: what
-was not joined to it is not in them. Where a call is not replayed, the stream is held up until all
-of it is queued: else work on another might just be done in time. After an untimed call the inputs
-go back to the judge, who sees whether they were changed.
+was not joined to it is not in them. The stream is held up until all of a call is queued: else work
+on another might just be done in time, and what Python takes for it would be the judge's to explain.
+After an untimed call the inputs go back to the judge, who sees whether they were changed.
 """
 
 from __future__ import annotations
@@ -31,7 +31,9 @@ from fitness.module.runner.stage import GIVEN, Stage, flushes
 _SPIN_CYCLES = 200_000  # about 0.1 ms, as for PyTorch: the call is queued before the clock starts
 _HOLD_CYCLES = 4_000_000_000  # a second's, at twice the clock of any GPU
 _LONGEST_HOLD_S = 0.05
-_clock = time.perf_counter  # before any candidate can put another in its place
+# before any candidate can put others in their place
+_clock: Callable[[], float] = time.perf_counter
+_sleep: Callable[[int], None] = torch.cuda._sleep
 _WARM_UPS = 3
 _PEER_ACCESS = 1  # CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS
 
@@ -39,7 +41,7 @@ _PEER_ACCESS = 1  # CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS
 def prepare() -> None:
     """Open the device before the jail is shut."""
     torch.cuda.set_device(0)
-    torch.cuda._sleep(1000)
+    _sleep(1000)
     torch.cuda.synchronize()
 
 
@@ -71,7 +73,7 @@ class CudaStage(Stage):
         self._captured: Any = None
         self._operators: list[str] = []
         self._started = False
-        self._queued_in_s = 0.0
+        self._hold_cycles = _SPIN_CYCLES
         self.put_parameters(self._leaves)
 
     @property
@@ -143,7 +145,7 @@ class CudaStage(Stage):
     def _timed(self, index: int, call: Callable[[], Any], timed: bool) -> float:
         before, after = self._events
         given, targets = self.shared(index)
-        torch.cuda._sleep(_SPIN_CYCLES if timed else self._hold())
+        _sleep(self._hold_cycles)
         self._fill(given)
         if timed:
             self._flush.zero_()
@@ -156,11 +158,6 @@ class CudaStage(Stage):
         self._clear(returned, given, targets)
         self._synchronise()
         return float(before.elapsed_time(after))
-
-    def _hold(self) -> int:
-        """Cycles in which a call is queued whole."""
-        held_s = 0.0 if self._graph else min(self._queued_in_s, _LONGEST_HOLD_S)
-        return _SPIN_CYCLES + int(_HOLD_CYCLES * held_s)
 
     def _take(self, result: Any, targets: Sequence[Tensor]) -> list[Tensor]:
         return self.outputs.take(result, targets, self.given(self._leaves))
@@ -202,12 +199,14 @@ class CudaStage(Stage):
             began = _clock()
             with torch.cuda.stream(side):
                 returned = self._take(self._called(), targets)
-            self._queued_in_s = _clock() - began
+            queued_in_s = _clock() - began
             stream.wait_stream(side)
             self._synchronise()
             wipe(returned, (*self._leaves, *given, *targets), self.model)
         if os.environ["KERNELEVO_CAPTURE"] == "1":
             self._capture(given, side)
+        if self._graph is None:
+            self._hold_cycles += int(_HOLD_CYCLES * min(queued_in_s, _LONGEST_HOLD_S))
         self._started = True
 
     def _blocking_stream(self) -> torch.cuda.Stream:
