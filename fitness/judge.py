@@ -46,6 +46,9 @@ from fitness.trial import Trial
 _PATIENCE_S, _PATIENCE = 10.0, 100.0
 """A call may take this long, and so many times what PyTorch takes, before it counts as hanging."""
 
+_TUNING_S = 30.0
+"""So much longer a module's on a GPU: a first one tunes itself, loads libraries, is captured."""
+
 
 @dataclass(slots=True)
 class Findings:
@@ -119,6 +122,7 @@ class Judge:
             self.baselines = Baselines(self.task, tier, self.threads, self.ceilings)
             eager = self.baselines.eager().time_ms.median
         self.deadline_s = _PATIENCE_S + _PATIENCE * eager / 1e3
+        self.tuning_s = _TUNING_S
 
     @property
     def name(self) -> str:

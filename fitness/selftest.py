@@ -23,7 +23,9 @@ from fitness.task import describe
 
 COMPILE_S = 25.0
 ANSWER_S = 3.0
-"""Deadlines of compiler and kernel: cheats that never end must not take minutes."""
+TUNING_S = 7.0
+"""Deadlines of compiler and kernel, and what a module's tuning adds: cheats that never end must
+not take minutes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,6 +131,7 @@ class _Court:
             yield from (_outcome(specimen, refusal, 0.0) for specimen in self._here)
             return
         judge.deadline_s = min(judge.deadline_s, ANSWER_S)
+        judge.tuning_s = TUNING_S
         try:
             for specimen in self._here:
                 yield self._verdict(judge, specimen)

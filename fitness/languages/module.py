@@ -54,7 +54,7 @@ class Module(Language):
             folder.built,
             arena.buffers,
             threads=judge.threads,
-            deadline_s=judge.deadline_s,
+            deadline_s=judge.deadline_s + (judge.tuning_s if place.is_cuda else 0.0),
         )
 
     def execution(self, worker: Worker) -> Execution | None:

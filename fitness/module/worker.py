@@ -23,7 +23,6 @@ _MOST_NAMES = 100
 _MOST_LETTERS = 300
 _UNCAPTURED = "not captured: "
 _IMPORTS_S = 10.0  # torch's own compiler takes seconds to import
-_PATIENCE_S = 30.0  # a first call tunes itself, loads libraries, is captured
 
 
 class _Host:
@@ -48,8 +47,6 @@ class ModuleWorker(Worker):
     def __init__(
         self, place: Place, folder: Path, built: Path, buffers: Buffers, **options: Any
     ) -> None:
-        if place.is_cuda:
-            options["deadline_s"] += _PATIENCE_S
         self._place, self._folder, self._built = place, folder, built
         self._sets: tuple[Buffers, ...] = ()
         self._own: tuple[str, ...] = ()
