@@ -101,7 +101,11 @@ def _readme(view: RunView) -> str:
             *facts,
             "",
             "`config.yaml` is the configuration as run, `environment.json` what it ran on,",
-            "`run.json` its figures, `lineage.json` every kernel without its source.",
+            "`run.json` its figures, `lineage.json` every kernel without its source;",
+            "`certificate.json` holds the search's verdict on the kernel and the certification's,",
+            "with its certificate (`kernelevo certify --earlier` compares another with it).",
+            "`run.tar.gz`, where there is one, is the whole run with every prompt and reply",
+            "(`kernelevo unpack run.tar.gz`).",
             "",
         ]
     )

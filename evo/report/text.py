@@ -90,15 +90,20 @@ def _best(view: RunView) -> str:
 def kernel_text(view: RunView, one: Individual, certificate: Evaluation | None) -> list[str]:
     """Birth, verdict, kin and source of one kernel."""
     lines = [f"{one.id}" + (" (winner)" if one.id == view.winner else "")]
-    lines += [f"  {name:<11}{value}" for name, value in _birth(view, one) if value]
+    lines += _aligned(_birth(view, one))
     if one.evaluation:
-        lines += [f"  {name:<11}{value}" for name, value in verdict_facts(one.evaluation) if value]
+        lines += ["in the search:", *_aligned(verdict_facts(one.evaluation))]
     if certificate and certificate.certificate:
         lines += ["certificate:", *certificate_lines(certificate.certificate)]
     elif certificate:
-        lines += ["certificate:"]
-        lines += [f"  {name:<11}{value}" for name, value in verdict_facts(certificate) if value]
+        lines += ["certificate:", *_aligned(verdict_facts(certificate))]
     return [*lines, "", *one.kernel.source.rstrip().splitlines()]
+
+
+def _aligned(facts: Iterable[tuple[str, str]]) -> list[str]:
+    told = [(name, value) for name, value in facts if value]
+    width = max((len(name) for name, _ in told), default=0)
+    return [f"  {name:<{width}} {value}" for name, value in told]
 
 
 def _birth(view: RunView, one: Individual) -> Iterator[tuple[str, str]]:
@@ -138,7 +143,9 @@ def verdict_facts(verdict: Evaluation) -> Iterator[tuple[str, str]]:
     for name, base in verdict.baselines.items():
         tier = f" (tier {base.tier})" if base.tier else ""
         yield name, f"{span(base.time_ms)}{tier}"
-    yield "speedup", ", ".join(f"{times(value)} {name}" for name, value in verdict.speedup.items())
+    named = {"best": "the best of these", "same": "its own tier", "fp32": "full fp32"}
+    ratios = [f"{times(value)} {named.get(name, name)}" for name, value in verdict.speedup.items()]
+    yield "speedup", ", ".join(ratios)
     if verdict.roofline_share is not None:
         yield "roofline", f"{100 * verdict.roofline_share:.0f}% of {verdict.roofline_ceiling}"
     if found := verdict.precision:
