@@ -61,17 +61,18 @@ class BaselineProcess:
 
     def __call__(self) -> float:
         """The time of one call in ms. The first waits until the mode is ready."""
-        self._get_ready()
+        self.get_ready()
         late = f"a call took more than {_CALL_S:g} s"
         return float(self._answer("time", time.monotonic() + _CALL_S, late)["time_ms"])
 
     def settled(self) -> Interval:
         """The best showing of PyTorch, as `Baselines.settled` finds it, within the deadline."""
-        self._get_ready()
+        self.get_ready()
         late = f"not measured within {self._deadline_s:g} s"
         return Interval(**self._answer("settle", self._until, late))
 
-    def _get_ready(self) -> None:
+    def get_ready(self) -> None:
+        """Wait until it is."""
         if not self._ready:
             self._answer("", self._until, f"not ready within {self._deadline_s:g} s")
             self._ready = True

@@ -7,7 +7,7 @@ import hashlib
 import json
 import time
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -116,9 +116,22 @@ class Baselines:
 
     def get(self, *modes: str) -> dict[str, Baseline]:
         """The baselines asked for, measured now where they are not known; failures are left out."""
-        for mode in modes:
-            if mode in self.modes and not self._path(mode).exists() and not self._failure(mode):
-                self._find(mode)
+        new = [
+            mode
+            for mode in modes
+            if mode in self.modes and not self._path(mode).exists() and not self._failure(mode)
+        ]
+        for mode in new:
+            if not MODES[mode].slow:
+                with self._or_failed(mode):
+                    self._keep(mode, self._time(mode))
+        slow = [mode for mode in new if MODES[mode].slow]
+        beside = [mode for mode in slow if not MODES[mode].tunes]
+        self._measure_elsewhere(beside)
+        for mode in slow:
+            # Beside each other there may have been too little memory for one of them.
+            if mode not in beside or (len(beside) > 1 and mode in self._failed):
+                self._measure_elsewhere([mode])
         return {mode: found for mode, found in self.known().items() if mode in modes}
 
     def keep_faster(self, found: dict[str, Baseline]) -> None:
@@ -172,28 +185,44 @@ class Baselines:
         with self.here(mode) as timed, timing_slot(slot(self._task.device)):
             return interval(sample(timed, _GLANCE))
 
-    def _find(self, mode: str) -> None:
-        """Measure a mode and keep its figure, or the reason why there is none."""
+    @contextlib.contextmanager
+    def _or_failed(self, mode: str) -> Iterator[None]:
+        """Whatever PyTorch throws within: one mode less, and why."""
         try:
-            found = self._elsewhere(mode) if MODES[mode].slow else self._time(mode)
-        except Exception as error:  # noqa: BLE001  whatever PyTorch throws: one mode less, and why
+            yield
+        except Exception as error:  # noqa: BLE001
             self._fail(mode, f"{type(error).__name__}: {str(error).partition(chr(10))[0]}")
-            return
+
+    def _keep(self, mode: str, found: Interval) -> None:
         if cheat := self._impossible(found):
             self._fail(mode, f"its time cannot be trusted: {cheat}")
             return
+        self._failed.pop(mode, None)
+        self._failure_path(mode).unlink(missing_ok=True)
         tier = MODES[mode].tier or self._tier
         write_json(self._path(mode), asdict(Baseline(found, tier)))
 
-    def _elsewhere(self, mode: str) -> Interval:
-        """Measured in a process that can be killed: a compiler may run for ever, or crash."""
+    def _measure_elsewhere(self, modes: Sequence[str]) -> None:
+        """In processes that can be killed, for a compiler may run for ever, or crash.
+
+        They get ready beside each other; no clock runs before all of them are.
+        """
         began = time.monotonic()
         deadline_s = min(self._deadline_s, self._patience_s)
-        try:
-            with started(self._request(mode), self._ceilings, deadline_s) as process:
-                return process.settled()
-        finally:
-            self._patience_s = max(1.0, self._patience_s - (time.monotonic() - began))
+        with contextlib.ExitStack() as stack:
+            found = {
+                mode: stack.enter_context(started(self._request(mode), self._ceilings, deadline_s))
+                for mode in modes
+            }
+            ready = []
+            for mode, process in found.items():
+                with self._or_failed(mode):
+                    process.get_ready()
+                    ready.append(mode)
+            for mode in ready:
+                with self._or_failed(mode):
+                    self._keep(mode, found[mode].settled())
+        self._patience_s = max(1.0, self._patience_s - (time.monotonic() - began))
 
     def _request(self, mode: str) -> Request:
         file = self._task.reference.file.path
@@ -205,15 +234,18 @@ class Baselines:
     def _path(self, mode: str) -> Path:
         return self._folder / f"{mode}.json"
 
+    def _failure_path(self, mode: str) -> Path:
+        return self._folder / f"{mode}.failed"
+
     def _fail(self, mode: str, why: str) -> None:
         """Note a failure; one that took long also for the processes that come after us."""
         self._failed[mode] = why
         if MODES[mode].slow:
-            write_json(self._folder / f"{mode}.failed", {"why": why})
+            write_json(self._failure_path(mode), {"why": why})
 
     def _failure(self, mode: str) -> str:
         if mode not in self._failed:
-            path = self._folder / f"{mode}.failed"
+            path = self._failure_path(mode)
             with contextlib.suppress(OSError, ValueError, KeyError):
                 if time.time() - path.stat().st_mtime < _FORGIVEN_S:
                     self._failed[mode] = json.loads(path.read_text())["why"]

@@ -70,12 +70,14 @@ class Mode:
     """One way to run PyTorch. ``tier`` is its precision; None is that of the flags as they are.
 
     ``slow``: getting it ready compiles, which may take minutes or fail: done under a deadline.
+    ``tunes``: it times its choices meanwhile, so nothing else is to use the device.
     """
 
     prepare: Callable[[LoadedTask], Prepared]
     applies: Callable[[Facts], bool]
     tier: Tier | None = None
     slow: bool = False
+    tunes: bool = False
 
 
 @contextlib.contextmanager
@@ -206,6 +208,6 @@ MODES: dict[str, Mode] = {
     "compile": Mode(compiled(), _always, slow=True),
     "compile_no_tf32": Mode(_within(exact, compiled()), _coarse, Tier.FP32, slow=True),
     "compile_reduce_overhead": Mode(compiled("reduce-overhead"), _on_gpu, slow=True),
-    "compile_max_autotune": Mode(compiled("max-autotune"), _on_gpu, slow=True),
+    "compile_max_autotune": Mode(compiled("max-autotune"), _on_gpu, slow=True, tunes=True),
 }
 """Each makes PyTorch ready in one way and hands out a call on the task's own inputs."""

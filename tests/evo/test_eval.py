@@ -1,5 +1,6 @@
 """`kernelevo eval` as a caller sees it: exit codes, the one JSON object, messages."""
 
+import contextlib
 import json
 import shutil
 from pathlib import Path
@@ -212,12 +213,22 @@ def test_a_baseline_that_is_asked_for_is_measured_beside_eager(
 
     asked = []
 
+    class Quick:
+        """Stands for the process of a mode that compiles."""
+
+        def get_ready(self):
+            return
+
+        def settled(self):
+            return Interval(1.0, 1.0, 1.0)
+
+    @contextlib.contextmanager
     def quick(request, *_):
         asked.append(request.mode)
-        return Interval(1.0, 1.0, 1.0)
+        yield Quick()
 
     monkeypatch.setenv("KERNELEVO_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setattr("fitness.baselines.measure", quick)
+    monkeypatch.setattr("fitness.baselines.started", quick)
     found = evaluate(task, kernel(tmp_path, RIGHT), "--baseline", word, "--json")
 
     assert asked == modes

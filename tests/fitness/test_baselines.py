@@ -6,6 +6,7 @@ import dataclasses
 import os
 import shutil
 import signal
+import textwrap
 
 import pytest
 import torch
@@ -163,6 +164,63 @@ def test_a_slow_mode_takes_its_turns_in_a_process_of_its_own(task, monkeypatch):
         os.killpg(timed._child.pid, signal.SIGKILL)
         with pytest.raises(NoFigure, match="its process ended with -9"):
             timed()
+
+
+@pytest.fixture
+def two_slow_modes(monkeypatch):
+    """Quick ones stand for two of torch.compile's."""
+    for mode in ("eager", "channels_last"):
+        monkeypatch.setitem(MODES, mode, dataclasses.replace(MODES[mode], slow=True))
+    return ("eager", "channels_last")
+
+
+def with_constructor(tmp_path, name, lines):
+    """The task with these lines where its model is made in a process of a baseline's."""
+    path = tmp_path / f"{name}.py"
+    made = textwrap.indent(
+        f"if 'BASELINES' in os.environ:\n{textwrap.indent(lines, '    ')}", " " * 8
+    )
+    path.write_text(
+        "import fcntl, os, time\n"
+        + CONV.replace("        self.conv", made + "\n        self.conv", 1)
+    )
+    return load(path)
+
+
+def test_slow_modes_get_ready_beside_each_other(tmp_path, two_slow_modes, monkeypatch):
+    meeting = tmp_path / "meeting"
+    meeting.mkdir()
+    waits = f"""
+os.mkdir(f"{meeting}/{{os.getpid()}}")
+until = time.monotonic() + 30
+while len(os.listdir("{meeting}")) < 2:
+    assert time.monotonic() < until, "nobody came"
+    time.sleep(0.01)
+"""
+    meets = with_constructor(tmp_path, "meets", waits)
+    monkeypatch.setenv("BASELINES", "1")
+
+    found = Baselines(meets, Tier.FP32, 1, CEILINGS)
+
+    assert set(found.get(*two_slow_modes)) == set(two_slow_modes), found.failed
+
+
+def test_one_that_found_too_little_room_beside_others_is_tried_alone(
+    tmp_path, two_slow_modes, monkeypatch
+):
+    room = tmp_path / "room"
+    takes = f"""
+Model.room = open("{room}", "w")
+fcntl.flock(Model.room, fcntl.LOCK_EX | fcntl.LOCK_NB)
+"""
+    greedy = with_constructor(tmp_path, "greedy", takes)
+    monkeypatch.setenv("BASELINES", "1")
+
+    found = Baselines(greedy, Tier.FP32, 1, CEILINGS)
+
+    assert set(found.get(*two_slow_modes)) == set(two_slow_modes)
+    assert not found.failed
+    assert not Baselines(greedy, Tier.FP32, 1, CEILINGS).failed
 
 
 def test_what_pytorch_throws_in_that_process_is_told(task):
