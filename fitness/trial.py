@@ -144,11 +144,20 @@ class Trial:
 
     def _hold_calls(self, contents: Sequence[TimedContent]) -> tuple[str, float]:
         """Single calls by both clocks: a complaint, and what the worker's lacks."""
-        leaves = [contents[0].leaves]
-        run = self._call(self._worker.run_empty)
-        empty = [self._read(run, leaves)[0] for _ in range(_LEAST_READINGS)]
+        empty = [self._empty(contents) for _ in range(_LEAST_READINGS)]
         readings, most = self._readings, self._idle_ms
         return suspicion(readings, empty, most), understated_ms(readings, empty, most)
+
+    def _empty(self, contents: Sequence[TimedContent]) -> Reading:
+        """A call of nothing, with all that comes before and after one of the kernel.
+
+        A worker that rested as long answers as late.
+        """
+        content = self._rng.choice(contents).fresh(self._rng)
+        reading, _ = self._read(self._call(self._worker.run_empty), [content.leaves])
+        with self._worker.frozen():
+            content.complaint(self._arena.outputs())
+        return reading
 
     def _hold_rows(self, contents: Sequence[TimedContent]) -> tuple[str, float]:
         """Calls in a row by the judge's clock: a complaint; nothing is lacking.

@@ -115,6 +115,22 @@ class Arena:
     def __len__(self):
         return 16
 
+    def outputs(self, at=0):
+        return ()
+
+    def inspect(self, leaves, glimpse, at=0):
+        pass
+
+
+class Content:
+    leaves = {}  # noqa: RUF012
+
+    def fresh(self, rng):
+        return self
+
+    def complaint(self, outputs):
+        return ""
+
 
 @pytest.fixture
 def compare():
@@ -122,13 +138,13 @@ def compare():
 
     def compared(told, seen, noise=0.0, others=False, in_rows=True):
         rng = random.Random(1)
-        worker = types.SimpleNamespace(run=print, run_empty=print)
+        worker = types.SimpleNamespace(run=print, run_empty=print, frozen=contextlib.nullcontext)
         overhead = types.SimpleNamespace(ms=lambda: 0.2, undisturbed=lambda: not others)
         trial = Trial(worker, Arena(), rng, 1, overhead=overhead, in_rows=in_rows)
         trial._checked = lambda contents, sets, run: Reading(told, seen + 0.3)
         trial._read = lambda run, batch: (Reading(0.0, 0.3), [None])
         trial._row = lambda contents, calls: 0.2 + calls * seen + rng.random() * noise
-        return trial.compare_clocks([types.SimpleNamespace(leaves={})])
+        return trial.compare_clocks([Content()])
 
     return compared
 
@@ -153,3 +169,20 @@ def test_on_a_device_that_others_use_a_clock_is_neither_believed_nor_held_agains
 def test_a_kernel_cannot_make_the_noise_that_would_excuse_it(compare):
     with pytest.raises(CandidateFailure, match="clocks"):
         compare(told=0.02, seen=0.05, noise=50.0)
+
+
+def test_a_worker_that_answers_late_after_a_rest_does_so_without_a_call_too(monkeypatch):
+    """While outputs are checked it stands still; Python takes long to come back from that."""
+    worker = types.SimpleNamespace(run=print, run_empty=print, frozen=contextlib.nullcontext)
+    trial = Trial(worker, Arena(), random.Random(1), 1)
+    rested = []
+
+    def read(run, batch):
+        late = 0.5 * len(rested)
+        rested.clear()
+        return Reading(0.01, 0.31 + late), [None]
+
+    monkeypatch.setattr(trial, "_read", read)
+    monkeypatch.setattr(Content, "complaint", lambda *_: rested.append(True) and "")
+
+    assert trial.compare_clocks([Content()]) == 0

@@ -4,7 +4,7 @@ A module works on tensors of this process. They are filled from the judge's memo
 just before the clock starts, so that work on a stream of the module's own that does not wait for
 ours finds nothing to work on. Outputs are copied right behind the call, on the same stream: what
 was not joined to it is not in them. The stream is held up until all of a call is queued: else work
-on another might just be done in time, and what Python takes for it would be the judge's to explain.
+on another might just be done in time, and what Python takes for it would look like hidden work.
 After an untimed call the inputs go back to the judge, who sees whether they were changed.
 """
 
@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+import statistics
 import time
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
@@ -29,7 +30,7 @@ from fitness.module.runner.outputs import blank, erase, wipe
 from fitness.module.runner.stage import GIVEN, Stage, flushes
 
 _SPIN_CYCLES = 200_000  # about 0.1 ms, as for PyTorch: the call is queued before the clock starts
-_HOLD_CYCLES = 4_000_000_000  # a second's, at twice the clock of any GPU
+_HOLD_CYCLES = 6_000_000_000  # three seconds' at a GPU's clock: after a rest Python is as slow
 _LONGEST_HOLD_S = 0.05
 # before any candidate can put others in their place
 _clock: Callable[[], float] = time.perf_counter
@@ -143,9 +144,16 @@ class CudaStage(Stage):
             return self.model(*arguments)
 
     def _timed(self, index: int, call: Callable[[], Any], timed: bool) -> float:
+        _sleep(self._hold_cycles)
+        self._queue(index, call, timed)
+        self._synchronise()
+        before, after = self._events
+        return float(before.elapsed_time(after))
+
+    def _queue(self, index: int, call: Callable[[], Any], timed: bool) -> None:
+        """Everything that the device has to do for a call."""
         before, after = self._events
         given, targets = self.shared(index)
-        _sleep(self._hold_cycles)
         self._fill(given)
         if timed:
             self._flush.zero_()
@@ -156,8 +164,13 @@ class CudaStage(Stage):
         if not timed:
             self._give_back(given)
         self._clear(returned, given, targets)
+
+    def _queued_in_s(self, index: int) -> float:
+        began = _clock()
+        self._queue(index, self._call, timed=True)
+        took = _clock() - began
         self._synchronise()
-        return float(before.elapsed_time(after))
+        return took
 
     def _take(self, result: Any, targets: Sequence[Tensor]) -> list[Tensor]:
         return self.outputs.take(result, targets, self.given(self._leaves))
@@ -196,17 +209,15 @@ class CudaStage(Stage):
         for _ in range(_WARM_UPS):
             self._fill(given)
             side.wait_stream(stream)
-            began = _clock()
             with torch.cuda.stream(side):
                 returned = self._take(self._called(), targets)
-            queued_in_s = _clock() - began
             stream.wait_stream(side)
             self._synchronise()
             wipe(returned, (*self._leaves, *given, *targets), self.model)
         if os.environ["KERNELEVO_CAPTURE"] == "1":
             self._capture(given, side)
-        if self._graph is None:
-            self._hold_cycles += int(_HOLD_CYCLES * min(queued_in_s, _LONGEST_HOLD_S))
+        queued_in_s = statistics.median(self._queued_in_s(index) for _ in range(_WARM_UPS))
+        self._hold_cycles += int(_HOLD_CYCLES * min(queued_in_s, _LONGEST_HOLD_S))
         self._started = True
 
     def _blocking_stream(self) -> torch.cuda.Stream:
