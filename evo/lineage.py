@@ -16,7 +16,7 @@ the one whose code the child started from (after a crossover too; the other is t
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from evo.efforts import efforts
@@ -81,14 +81,23 @@ def build(
     migrations: Sequence[Migration] = (),
     winner: str | None = None,
     proposals: Sequence[Proposal] = (),
+    certificates: Mapping[str, str] | None = None,
 ) -> Graph:
-    """The graph of the run. Attributes are plain scalars; what is unknown is left out."""
+    """The graph of the run. Attributes are plain scalars; what is unknown is left out.
+
+    ``certificates``: ``passed`` or ``failed`` by the ids of the kernels that were to get one.
+    """
     import networkx
 
     graph: Graph = networkx.DiGraph()
     path = {individual.id for individual in mothers(individuals, winner)}
     for individual in individuals:
-        flags = {"winner": individual.id == winner, "on_path": individual.id in path}
+        flags: dict[str, Any] = {
+            "winner": individual.id == winner,
+            "on_path": individual.id in path,
+        }
+        if certificates and individual.id in certificates:
+            flags["certificate"] = certificates[individual.id]
         graph.add_node(individual.id, **_facts(individual), **flags)
     _add_migrants(graph, migrations)
     _add_births(graph, individuals)

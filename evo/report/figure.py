@@ -62,6 +62,7 @@ def draw(view: RunView) -> Figure:
     places = _accepted(canvas, view)
     _edges(canvas, view, places)
     _migrants(canvas, view, places)
+    _demoted(canvas, view, places)
     _path(canvas, view, places)
     _failures(lower, view, canvas.column_in)
     _key(panels["key"], view)
@@ -183,6 +184,15 @@ def _path(canvas: Canvas, view: RunView, places: dict[str, tuple[float, float]])
             fontsize=7.5, fontweight="bold", color=INK, zorder=8,
             bbox={"boxstyle": "round,pad=0.12", "fc": "white", "ec": "none", "alpha": 0.75},
         )  # fmt: skip
+
+
+def _demoted(canvas: Canvas, view: RunView, places: dict[str, tuple[float, float]]) -> None:
+    """A ring around those that were accepted and failed their certificate."""
+    spots = [places[name] for name in sorted(view.demoted) if name in places]
+    if spots:
+        xs, ys = zip(*spots, strict=True)
+        canvas.axes.scatter(xs, ys, s=70, facecolors="none", edgecolors=FAILED, linewidths=1.2,
+                            zorder=8, label="failed its certificate")  # fmt: skip
 
 
 def _stops(view: RunView) -> list[str]:

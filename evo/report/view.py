@@ -73,7 +73,9 @@ class RunView:
     @cached_property
     def graph(self) -> Graph:
         """The lineage (see :mod:`evo.lineage`)."""
-        return build(self.individuals, self.migrations, self.winner, self.proposals)
+        sealed = {self.info.winner: "passed"} if self.info.winner else {}
+        certificates = dict.fromkeys(self.demoted, "failed") | sealed
+        return build(self.individuals, self.migrations, self.winner, self.proposals, certificates)
 
     @property
     def state(self) -> str:

@@ -177,3 +177,27 @@ def test_the_pages_scripts_parse(tmp_path: Path) -> None:
     scripts = "\n".join(path.read_text() for path in sorted(ASSETS.glob("*.js")))
     (tmp_path / "all.js").write_text(scripts)
     subprocess.run([str(NODE), "--check", str(tmp_path / "all.js")], check=True)
+
+
+@pytest.mark.parametrize(
+    ("suffix", "mark"),
+    [
+        ("svg", "failed its certificate"),
+        ("dot", "failed its certificate"),
+        ("json", '"certificate": "failed"'),
+        ("html", '"certificate":"failed"'),
+        ("graphml", ">failed</data>"),
+    ],
+)
+def test_a_kernel_that_failed_its_certificate_is_marked_in_every_format(
+    tmp_path: Path, suffix: str, mark: str
+) -> None:
+    view = synthetic(generations=2)
+    fallen = next(one.id for one in view.path if one.id != view.winner)
+    path = tmp_path / f"lineage.{suffix}"
+
+    formats.write(view, path)
+    assert mark not in path.read_text()
+    formats.write(replace(view, demoted=frozenset({fallen})), path)
+
+    assert mark in path.read_text()

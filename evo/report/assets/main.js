@@ -4,7 +4,7 @@ const data = JSON.parse(document.getElementById("data").textContent);
 const find = (id) => document.getElementById(id);
 for (const node of data.nodes) {
   node.text = [node.id, node.headline, node.category, node.operator, node.author, node.status,
-    node.verdict?.reason, node.winner ? "winner" : ""].join(" ").toLowerCase();
+    node.verdict?.reason, node.winner ? "winner" : "", node.certificate ? `certificate ${node.certificate}` : ""].join(" ").toLowerCase();
 }
 const stage = find("stage");
 const picture = new Picture(find("picture"), data);
@@ -72,6 +72,8 @@ function legend(entries) {
       failed && name !== "ok" ? { stroke: colour.startsWith("var") ? "currentColor" : colour, "stroke-width": 2 } : { fill: colour }, name)),
     line({ stroke: path }, "winner's path"),
     line({ stroke: move, "stroke-dasharray": "4 3" }, "migration"),
+    ...(data.nodes.some((node) => node.certificate === "failed")
+      ? [sample(RING, { fill: "none", stroke: style.getPropertyValue("--fault"), "stroke-width": 1.4 }, "failed its certificate")] : []),
     ...Object.entries(SHAPES).filter(([name]) => data.nodes.some((node) => node.operator === name))
       .map(([name, form]) => sample(form, { fill: "currentColor" }, name)));
 }

@@ -79,6 +79,7 @@ class Panel {
     const parts = [
       element("h2", {}, id, " ", node.speedup === undefined ? "" : times(node.speedup)),
       element("p", {}, badge, node.winner ? element("span", { class: "badge" }, "winner") : null,
+        node.certificate ? element("span", { class: "badge" }, `certificate ${node.certificate}`) : null,
         verdict.precision?.tier ? element("span", { class: "badge" }, `tier ${verdict.precision.tier}`) : null, back),
       verdict.reason ? element("p", { class: "reason" }, verdict.reason) : null,
       element("p", { class: "idea" }, node.headline,

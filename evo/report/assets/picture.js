@@ -11,6 +11,7 @@ const SHAPES = {  // by operator; any other is a circle
   repair: "M-3-5.5H3L6 0L3 5.5H-3L-6 0Z",
 };
 const CIRCLE = "M-5 0A5 5 0 1 0 5 0A5 5 0 1 0-5 0Z";
+const RING = "M-8 0A8 8 0 1 0 8 0A8 8 0 1 0-8 0Z";
 const CROSS = "M-4-4L4 4M4-4L-4 4";
 const STAR = "M0-10L2.6-3.4L9.5-3.1L4.1 1.3L5.9 8.1L0 4.2L-5.9 8.1L-4.1 1.3L-9.5-3.1L-2.6-3.4Z";
 
@@ -95,6 +96,7 @@ class Picture {
       const mark = svg("g", { class: kinds.join(" "), transform: `translate(${node.x} ${node.y})`,
         role: "button", tabindex: "-1", "aria-label": this.spoken(node) }, layer);
       svg("circle", { class: "halo", r: node.winner ? 12 : 9 }, mark);
+      if (node.certificate === "failed") svg("path", { class: "ring", d: RING }, mark);
       svg("path", { class: "shape", d: shape(node) }, mark);
       svg("title", {}, mark, this.spoken(node));
       mark.dataset.id = node.id;
@@ -104,7 +106,8 @@ class Picture {
 
   spoken(node) {
     const what = node.kind === "migrant" ? `${node.of} arrived on island ${node.island}` : node.id;
-    return `${what}: ${outcome(node)}, ${node.headline}`;
+    const fault = node.certificate === "failed" ? ", failed its certificate" : "";
+    return `${what}: ${outcome(node)}${fault}, ${node.headline}`;
   }
 
   /** Colour by a property; returns the legend's entries. */

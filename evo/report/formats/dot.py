@@ -55,6 +55,8 @@ def _style(node: str, facts: dict[str, Any]) -> dict[str, str]:
     style = {"label": f"{node}\n{outcome}", "tooltip": facts.get("idea", facts["operator"])}
     if fast is None:
         style |= {"color": "#b0453e", "fontcolor": "#b0453e"}
+    if facts.get("certificate") == "failed":
+        style |= {"label": f"{style['label']}\nfailed its certificate", "color": "#b0453e"}
     return style | (ON_PATH if facts["on_path"] else {})
 
 
