@@ -21,6 +21,7 @@ def as_tiers(leaves: Leaves) -> Iterator[tuple[Tier, dict[str, Tensor]]]:
     for salt in range(_NUDGES):
         nudged = {name: _nudged(f"{name}/{salt}", leaf) for name, leaf in movable.items()}
         yield Tier.FP32, nudged
+    yield Tier.FP32, {name: _lifted(leaf) for name, leaf in movable.items()}
     if movable is not leaves:
         return
     yield Tier.TF32, {name: _rounded(tensor, to_tf32) for name, tensor in leaves.items()}
@@ -68,6 +69,18 @@ def _moved(tensor: Tensor, units: int) -> Tensor:
     if not _is_wide(tensor):
         return tensor
     return _within(tensor * (1 + units * torch.finfo(tensor.dtype).eps), tensor)
+
+
+def _lifted(tensor: Tensor) -> Tensor:
+    """Each value moved by two units in its last place towards positive infinity.
+
+    What a sum of numbers of both signs owes to rounding grows with the numbers; moved at random
+    they would make up for each other, as the sum's own terms do.
+    """
+    if not _is_wide(tensor):
+        return tensor
+    shift = tensor.abs().mul_(_NUDGE * torch.finfo(tensor.dtype).eps).nan_to_num_(0.0, 0.0, 0.0)
+    return _within(shift.add_(tensor), tensor)
 
 
 def _within(moved: Tensor, tensor: Tensor) -> Tensor:

@@ -6,10 +6,11 @@ float32 sum of many terms is off by that much where PyTorch's happens to be exac
 count all floating-point leaves: inputs, parameters, buffers and states. They are rounded here, in
 float32 arithmetic, so that tiers mean the same on every device:
 
-- ``fp32``: as they are, and twice more with each float32 operand moved by up to two units in its
-  last place: so an honest kernel that sums or scales in another order passes where the problem
-  itself is ill-conditioned (a constant row before a normalisation, large numbers before an
-  exponential). Tasks of 16-bit types run in float32 for that, their operands moved by as little.
+- ``fp32``: as they are, and with each float32 operand moved by up to two units in its last place,
+  twice at random and once all of them upwards: so an honest kernel that sums or scales in another
+  order passes where the problem itself is ill-conditioned (a constant row before a normalisation,
+  large numbers before an exponential, a mean of numbers of both signs). Tasks of 16-bit types run
+  in float32 for that, their operands moved by as little.
 - ``tf32``: rounded to 10 mantissa bits. ``half``: rounded to float16. These bounds never exceed
   half of the truth's size, so that zeros pass nowhere; a tier whose operands overflow on these
   inputs gets the next stricter one's bound.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
 import pytest
 import torch
 from hypothesis import given
@@ -46,6 +47,24 @@ def test_bounds_grow_from_tier_to_tier_and_never_let_zeros_pass(tmp_path):
         assert fp32.l2 >= 4 * 2.0**-23 * out.size.norm
         assert half.l2 <= out.size.norm / 2
         assert half.max <= out.size.largest / 2
+
+
+def test_an_honest_mean_passes_where_positive_and_negative_cancel_and_a_coarse_one_does_not(
+    tmp_path,
+):
+    task = loaded(tmp_path, simple("x: x.mean()", "torch.randn(64, 1024)"))
+    coarse_ones = 0
+    for seed in range(10):
+        for name in ("own", "rows"):
+            leaves, truth = find_content(Inputs(task, seed), name)
+            (out,) = truth.outputs
+            x = leaves["x"].flatten()
+            stretches = np.add.accumulate(x.numpy().reshape(256, 256), axis=1)[:, -1]
+            honest = torch.tensor(np.add.accumulate(stretches)[-1]) / x.numel()
+            coarse = to_tf32(x).double().mean().float()
+            assert errors_of(honest, out.values).within(out.bounds[Tier.FP32]), (seed, name)
+            coarse_ones += not errors_of(coarse, out.values).within(out.bounds[Tier.FP32])
+    assert coarse_ones >= 10  # by luck its errors may cancel too, but not on all contents
 
 
 def test_truth_is_float64_and_closer_than_the_reference(tmp_path):
