@@ -187,9 +187,13 @@ class Board:
     def standing(self) -> str:
         """What the run does now, and what to do where it does nothing."""
         name, entries = self.folder.name, self.open()
-        taken = sum(entry.lease is not None for entry in entries)
+        leases = [entry.lease for entry in entries if entry.lease]
+        if entries and len(leases) == len(entries):
+            first = min(leases, key=lambda lease: lease.until)
+            free = f"{first.request}, taken by {first.by}, is free again at {first.ends}"
+            return f"{len(entries)} open, all of them taken: {free}"
         if entries:
-            return f"{len(entries)} open, {taken} of them taken"
+            return f"{len(entries)} open, {len(leases)} of them taken"
         if runs.in_use(self.folder):
             return f"nothing is open: {name} is going on, and asks when it comes to it"
         if self._store.info.state is State.FINISHED:

@@ -135,6 +135,15 @@ def test_several_take_different_requests_and_get_their_own_again() -> None:
     assert "4 open, 2 of them taken" in listed
 
 
+def test_who_finds_all_taken_hears_whose_they_are_and_when_one_is_free_again() -> None:
+    taken = [asked("--take", name, "--lease", str(9 - n)) for n, name in enumerate("abcd")]
+    result = call("ask", "fake", "--take", "e")
+    assert result.exit_code == 1
+    last = taken[-1]
+    assert f"4 open, all of them taken: {last['request']}, taken by d," in result.output
+    assert last["lease"]["until"] in result.output  # type: ignore[index]
+
+
 def test_an_answer_is_taken_in_and_used(run: Asking) -> None:
     request = str(asked("--take", "anna")["request"])
     Path("answer").write_text("int mine = 1;\n")
