@@ -280,7 +280,7 @@ conv_pool(const float* __restrict__ x, const float* __restrict__ weight, const f
                 again = !fits(largest, scale) && scale != scale_for(largest);
                 if (again) {
                     scale = scale_for(largest);
-                    sync_some(1 + pipe, 128);  // all have read the maxima, which are written again
+                    sync_some(1 + pipe, 128);  // the parts have been read by all before they are written again
                 }
             }
             // Every load of the raw slot has gone into the maximum, so it may be filled again.
@@ -407,8 +407,8 @@ conv_pool(const float* __restrict__ x, const float* __restrict__ weight, const f
             if (awaited >= 0 && awaited < others) barrier_wait(&turn[pipe], awaited & 1);
             ++awaited;
         };
-        // Here `awaited` is the number of the other one's turn that waits for this pass (take_turn has counted it up). If it
-        // takes no such turn, nothing is passed: nobody would wait for that phase.
+        // Only to who takes one more: each phase is waited for before the next arrival. After turn i, awaited is i in
+        // pipe 0, whose turn i pipe 1 awaits in its own turn i, and i + 1 in pipe 1, which pipe 0 awaits in turn i + 1.
         auto pass_turn = [&] {
             if (lane == 0 && awaited < others) barrier_arrive(&turn[pipe ^ 1]);
         };
