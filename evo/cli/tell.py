@@ -38,8 +38,8 @@ def command(
     reason, and the request stays as it was. What is taken in is on the disk when the command ends.
 
     --draft takes nothing in: it compiles the kernel for the run's device, which need not be here,
-    as written and with every other value of each tunable. Exit code 0: all compile, without
-    spills; 1: not so; 2: the call is wrong, or the answer cannot be read.
+    as written and with every other value of each tunable; ideas are only read. Exit code 0: all
+    compile, without spills; 1: not so; 2: the call is wrong, or the answer cannot be read.
 
     Example: kernelevo tell softmax-h200 3f9a1c07d2 answer.md --by anna
     """
@@ -62,6 +62,9 @@ def _try(board: Board, request: str, text: str, output: Path | None) -> None:
     from evo.sitting import last_machine
 
     kernel = board.draft(request, text)
+    if kernel is None:
+        click.echo("the answer can be read; there is nothing in ideas to compile")
+        return
     if output:
         output.write_text(kernel.source, encoding="utf-8")
     good = True

@@ -161,15 +161,16 @@ class Board:
         self._read(entry, text)
         return self._answers.tell(request.id, text, by)
 
-    def draft(self, word: str, text: str) -> Kernel:
+    def draft(self, word: str, text: str) -> Kernel | None:
         """The kernel that ``text`` would be as an answer to a request; nothing is taken in.
 
-        Raises RequestError for an unknown request or one for ideas, and what `tell` raises.
+        None where it holds ideas, as it should. Raises RequestError for an unknown request, and
+        what `tell` raises.
         """
         entry = self.find(word)
         parents = self._read(entry, text)
         if entry.request.prompt.purpose == IDEAS:
-            raise RequestError("the answer can be read; there is nothing in ideas to compile")
+            return None
         return exactly(text, self.language, parents[0] if parents else None)
 
     def _read(self, entry: Entry, text: str) -> tuple[Kernel, ...]:

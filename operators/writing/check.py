@@ -40,5 +40,9 @@ def check(purpose: str, text: str, language: str, parents: tuple[Kernel, ...]) -
         raise Unreadable(
             "the answer ends within a code block: if that is all of it, close it with ```"
         )
+    if (whole := code.kernels(text)) > 1:
+        raise Unreadable(
+            f"the answer holds {whole} complete kernels: leave the one that counts in a code block"
+        )
     if parent is not None and kernel.source == parent.source:
         raise Unreadable("the answer is the kernel as it was: nothing is changed in it")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Sequence
 from itertools import islice
 
 from cuda_sandbox.kernel import Kernel
@@ -66,6 +67,12 @@ def breaks_off(text: str) -> bool:
     return len(_FENCE.findall(clean(text))) % 2 == 1
 
 
+def kernels(text: str) -> int:
+    """How many different complete kernels an answer without edits holds; `read` takes the last."""
+    text = _unwrapped(clean(text))
+    return 0 if patches.blocks(text) else len(set(_whole(_FENCED.findall(text))))
+
+
 def idea_line(text: str) -> str:
     """What an answer says after ``Idea:`` before its code; empty if it does not."""
     match = _IDEA.search(clean(text).partition("```")[0])
@@ -88,14 +95,18 @@ def _source(text: str) -> str:
     if not found and (cut := _UNCLOSED.search(text)):
         found = [cut[1]]  # the answer was cut off, or forgot the end
     candidates = found or [text]
-    defining = [one for one in candidates if _defines_launch(one)]
-    if defining:
-        # drafts and excerpts come before the whole, or are shorter
-        large = max(map(len, defining)) / 2
-        return [one for one in defining if len(one) >= large][-1]
+    if whole := _whole(candidates):
+        return whole[-1]
     if found:
         raise NoKernel("no code block of the answer defines launch")
     raise NoKernel("the answer holds no code block and is no source file: nothing defines launch")
+
+
+def _whole(blocks: Sequence[str]) -> list[str]:
+    """Those that define ``launch``, without drafts and excerpts, which are shorter."""
+    defining = [one for one in blocks if _defines_launch(one)]
+    large = max(map(len, defining), default=0) / 2
+    return [one for one in defining if len(one) >= large]
 
 
 def _defines_launch(text: str) -> bool:

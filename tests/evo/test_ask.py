@@ -104,6 +104,22 @@ def test_a_draft_is_compiled_in_its_tunings_and_not_taken_in(
     assert request in {entry.request.id for entry in run.open()}
 
 
+def test_a_draft_of_ideas_is_read_and_that_is_all(tmp_path: Path) -> None:
+    thinking = Asking(tmp_path / "populations" / "thinking")
+    thinking.folder.mkdir(parents=True)
+    thinking.sit()
+    thinking.answer_all()
+    thinking.sit()
+    (entry,) = thinking.open()
+    assert entry.request.prompt.purpose == "ideas"
+
+    result = call("tell", "thinking", entry.request.id, "-", "--draft", text="one idea")
+
+    assert result.exit_code == 0
+    assert "can be read" in result.output
+    assert [one.request.id for one in thinking.open()] == [entry.request.id]
+
+
 def test_the_next_request_is_shown_in_full_with_the_command_that_answers_it(run: Asking) -> None:
     result = call("ask", "fake")
     first = run.open()[0].request

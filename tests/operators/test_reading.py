@@ -331,6 +331,12 @@ def test_usable_answers_pass() -> None:
         ("repair", block("zzz", "y"), (PARENT,), "is not in the kernel: zzz. Correct the block"),
         ("kernel", PARENT.source, (PARENT,), "nothing is changed"),
         ("port", f"```cpp\n{LAUNCH}int cut_o", (), "ends within a code block"),
+        (
+            "port",
+            f"```cpp\n{LAUNCH}int first;\n```\nor\n```cpp\n{LAUNCH}int second;\n```\n",
+            (),
+            "holds 2 complete kernels",
+        ),
     ],
 )
 def test_unusable_answers_are_refused_with_the_remedy(
