@@ -84,7 +84,7 @@ def test_a_sound_kernel_is_certified_beside_pytorch_in_every_mode(judge):
     for tool in ("memcheck", "racecheck", "initcheck", "synccheck"):
         assert document["checks"][tool].startswith(("passed", "not run: ")), tool
     assert document["checks"]["memcheck"] == "passed"
-    print(document["baselines"])
+    print(document["baselines"], document["figures"]["absent"])
     assert set(document["baselines"]) == set(judge.baselines.modes)
     quick = {"eager", "eager_tf32", "half", "graph"}
     assert quick <= document["figures"]["time_ms"].keys()
