@@ -49,11 +49,10 @@ def line(name: str, report: CompileReport) -> str:
     """The compiler's word on a variant."""
     if report.status is not Status.OK:
         return f"{name}: {report.status}: {report.reason}"
-    notes = [f"{one.function} {one.registers} registers" for one in report.resources]
-    notes += [
-        f"{one.function} spills {one.spill_bytes} bytes"
+    notes = [
+        f"{one.function} {one.registers} registers, "
+        + (f"spills {one.spill_bytes} bytes" if one.spill_bytes else "no spills")
         for one in report.resources
-        if one.spill_bytes
     ]
     notes += [text.strip() for text in report.log.splitlines() if _SERIALISED in text]
     return f"{name}: compiles" + "".join(f"; {note}" for note in notes)

@@ -15,10 +15,12 @@ from click.testing import CliRunner, Result
 
 from cuda_sandbox.errors import UserError
 from cuda_sandbox.kernel import Kernel
+from cuda_sandbox.report import CompileReport, Resources, Status
 from evo.cli.main import main
 from evo.machine import survey
 from evo.requests import answers, board
 from evo.requests.answers import Answers
+from evo.requests.draft import line
 from evo.store import Store
 from tests.evo.asking import Asking
 
@@ -102,6 +104,14 @@ def test_a_draft_is_compiled_in_its_tunings_and_not_taken_in(
     result = call("tell", "fake", request, "-", "--draft", text="no kernel")
     assert result.exit_code == 2
     assert request in {entry.request.id for entry in run.open()}
+
+
+@pytest.mark.parametrize(("spilled", "told"), [(0, "no spills"), (64, "spills 64 bytes")])
+def test_a_draft_tells_registers_and_spills_of_each_variant(spilled: int, told: str) -> None:
+    resources = (Resources("rows", 40, 0, 0, spilled),)
+    report = CompileReport(Status.OK, "", "key", 1.0, resources=resources)
+
+    assert line("STEP = 2", report) == f"STEP = 2: compiles; rows 40 registers, {told}"
 
 
 def test_a_draft_of_ideas_is_read_and_that_is_all(tmp_path: Path) -> None:
