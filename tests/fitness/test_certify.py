@@ -36,7 +36,7 @@ class Model(nn.Module):
         return torch.softmax(x, dim=1)
 
 def get_inputs():
-    return [torch.randn(64, 100)]
+    return [torch.randn(64, 400)]
 
 def get_init_inputs():
     return []
@@ -141,6 +141,19 @@ def test_a_kernel_that_a_sanitizer_objects_to_fails_with_all_that_was_found(judg
     assert found.certificate["verdict"] == "not certified"
     assert found.certificate["checks"]["address"].startswith("failed: READ of size 4")
     assert found.certificate["checks"]["hidden inputs"].startswith("passed")
+
+
+def test_a_sanitizer_sees_what_a_kernel_does_with_rare_numbers(judge):
+    """The table is read out of bounds for large numbers only; what is read there is not used."""
+    rare = "if (top > 50 && table[4 + (int)(top * 0)] > 1) return 1;"
+    reads_past = softmax("static float table[4];").source.replace(
+        "double sum = 0;", f"{rare} double sum = 0;"
+    )
+
+    found = certified(judge, Kernel(reads_past, "cpp"))
+
+    assert found.certificate["checks"]["hidden inputs"].startswith("passed")
+    assert found.certificate["checks"]["address"].startswith("failed: READ of size 4")
 
 
 def test_a_wrong_kernel_is_told_by_the_first_check_and_the_others_are_not_run(judge):
