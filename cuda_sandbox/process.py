@@ -78,6 +78,10 @@ class Process:
             soft, hard = resource.prlimit(self.pid, resource.RLIMIT_AS)
             resource.prlimit(self.pid, resource.RLIMIT_AS, (soft - nbytes, hard - nbytes))
 
+    def alive(self) -> bool:
+        """Whether it goes on."""
+        return self._popen.poll() is None
+
     def exit_code(self) -> int | None:
         """How it ended, waiting a moment for the end; None if it goes on without its socket."""
         return wait_for(self._popen, 2.0)

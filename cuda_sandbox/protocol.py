@@ -22,7 +22,7 @@ class Op(IntEnum):
     SETTLE = 5
     FACTS = 6  # a Python worker's alone: what it found when it was started
     TRACE = 7  # and: one call that is watched, and what ran in it
-    LOAD = 8  # and: load the candidate, now that the process itself is ready
+    LOAD = 8  # and: open the device, shut the jail, say that you are ready, load the candidate
 
 
 class Flag(IntFlag):
@@ -32,6 +32,7 @@ class Flag(IntFlag):
     WRITABLE = 1
     FLUSH = 2
     BARE = 4  # a CUDA worker's alone: nothing between the calls, and no clock of its own
+    CAPTURE = 8  # of a LOAD: calls are to be captured into a CUDA graph
 
 
 class Kind(IntEnum):

@@ -78,7 +78,7 @@ class Worker:
         try:
             guards = _GUARDS_BYTES * (len(self._buffers.tensors) + 1)
             room = self._buffers.nbytes + guards + self._most_workspace
-            self._process = start(Launch(self._program, self._object, self._cpus, room))
+            self._process = self._start(room)
             start_s = self._program.start_s + self._deadline_s
             ready = self._receive(time.monotonic() + start_s, "its start")
             self._accept(ready)
@@ -89,6 +89,10 @@ class Worker:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+    def _start(self, room: int) -> Process:
+        """The process, which gets so many bytes of address space; it will say when it is ready."""
+        return start(Launch(self._program, self._object, self._cpus, room))
 
     def bind(self, *more: Buffers) -> None:
         """Hand the buffers over, and the workspace the candidate asked for.

@@ -35,6 +35,7 @@ from fitness.evaluation import (
     Tier,
 )
 from fitness.hardware import architecture, ceilings, ceilings_anew, device_name, slot
+from fitness.module.berths import Berths, spare
 from fitness.overhead import Overhead
 from fitness.pulse import DeviceShared, Pulse
 from fitness.roofline import Roofline, impossible, roofline
@@ -82,7 +83,8 @@ class Judge:
 
     ``device`` is ``cpu``, ``cuda`` or ``cuda:N``; ``threads`` are the CPU threads that both
     PyTorch and the kernels get (all that this process may use, if None). ``secret`` seeds the
-    inputs; nobody but the judge should know it (drawn anew if None).
+    inputs; nobody but the judge should know it (drawn anew if None). ``berths`` are those of its
+    modules, where several judges share them.
 
     Raises TaskError where the task cannot be used.
     """
@@ -96,6 +98,7 @@ class Judge:
         compiler: Compiler,
         threads: int | None = None,
         secret: int | None = None,
+        berths: Berths | None = None,
     ) -> None:
         steady_heap()
         self.device = torch.device(device, 0) if device == "cuda" else torch.device(device)
@@ -105,6 +108,8 @@ class Judge:
         self.threads = threads or torch.get_num_threads()
         torch.set_num_threads(self.threads)
         self.compiler = compiler
+        self.berths = berths or Berths(min(1, spare(self.device.type)))
+        self._lent_berths = berths is not None
         self.task = load(task_path, str(self.device))
         self.signature = self.task.description.signature
         self.arch = architecture(self.device)
@@ -291,5 +296,7 @@ class Judge:
         return roofline(self.task.description, tier, self.ceilings)
 
     def close(self) -> None:
-        """Free the device's memory."""
+        """Free the device's memory, and end processes that wait for a module."""
         self.arena.close()
+        if not self._lent_berths:
+            self.berths.close()

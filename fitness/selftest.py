@@ -17,8 +17,9 @@ from cuda_sandbox.compiler import Compiler
 from cuda_sandbox.report import CompileReport, Status
 from fitness.corpus import HONEST, KINDS, Specimen, specimens
 from fitness.errors import TaskError
-from fitness.evaluation import Demand, Evaluation
+from fitness.evaluation import Demand, Evaluation, Execution
 from fitness.judge import Judge
+from fitness.module.berths import Berths, spare
 from fitness.task import describe
 
 COMPILE_S = 25.0
@@ -32,7 +33,8 @@ not take minutes."""
 class Outcome:
     """The verdict on one specimen; ``complaint`` says what is wrong with it, empty if nothing is.
 
-    ``status`` is None where it could not be judged here, and ``reason`` says why.
+    ``status`` is None where it could not be judged here, and ``reason`` says why; ``execution`` is
+    what ran of a module.
     """
 
     specimen: Specimen
@@ -40,6 +42,7 @@ class Outcome:
     reason: str
     complaint: str
     seconds: float = 0.0
+    execution: Execution | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +90,8 @@ def run(
     with contextlib.ExitStack() as stack:
         pool = compiler or stack.enter_context(Compiler(deadline_s=COMPILE_S))
         groups = itertools.groupby(sorted(found, key=_court), key=_court)
-        courts = [_Court(list(members), device, pool) for _, members in groups]
+        berths = stack.enter_context(Berths(spare(device.partition(":")[0])))
+        courts = [_Court(list(members), device, pool, berths) for _, members in groups]
         with ThreadPoolExecutor() as threads:  # a process for each, which imports PyTorch
             list(threads.map(describe, {specimen.task for specimen in found}))
         for court in courts:
@@ -103,11 +107,14 @@ def _court(specimen: Specimen) -> tuple[str, str]:
 class _Court:
     """The specimens of one task and demand, and the judge for them."""
 
-    def __init__(self, members: list[Specimen], device: str, compiler: Compiler) -> None:
+    def __init__(
+        self, members: list[Specimen], device: str, compiler: Compiler, berths: Berths
+    ) -> None:
         self._task: Path = members[0].task
         self._demand: Demand = members[0].demand
         self._device = device
         self._compiler = compiler
+        self._berths = berths
         self._here = [specimen for specimen in members if not missing(specimen)]
         self._absent = [specimen for specimen in members if missing(specimen)]
         self._reports: dict[Specimen, Future[CompileReport]] = {}
@@ -125,7 +132,11 @@ class _Court:
         for specimen in self._absent:
             yield Outcome(specimen, None, missing(specimen), "")
         try:
-            judge = Judge(self._task, self._demand, self._device, compiler=self._compiler)
+            judge = Judge(
+                *(self._task, self._demand, self._device),
+                compiler=self._compiler,
+                berths=self._berths,
+            )
         except TaskError as error:
             refusal = Evaluation(Status.REJECTED, f"task: {error}")
             yield from (_outcome(specimen, refusal, 0.0) for specimen in self._here)
@@ -148,7 +159,7 @@ class _Court:
 
 def _outcome(specimen: Specimen, found: Evaluation, seconds: float) -> Outcome:
     complaint = specimen.complaint(found.status, found.reason)
-    return Outcome(specimen, found.status, found.reason, complaint, seconds)
+    return Outcome(specimen, found.status, found.reason, complaint, seconds, found.execution)
 
 
 def _arch(device: str) -> str:

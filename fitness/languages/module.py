@@ -37,6 +37,7 @@ class Module(Language):
             reason = "a module takes no compiler flags: give them to its own load_inline"
             return CompileReport(Status.REJECTED, reason, None, 0.0)
         place = Place(judge.device.type, str(judge.device))
+        judge.berths.fill(place, judge.threads)
         return prepare(contents(judge.task, kernel.source), place, judge.arch)
 
     def worker(self, compiled: CompileReport, judge: Judge, arena: Arena) -> Worker:
@@ -50,8 +51,8 @@ class Module(Language):
         place = Place(judge.device.type, str(judge.device))
         return ModuleWorker(
             place,
-            folder.told,
-            folder.built,
+            folder,
+            judge.berths,
             arena.buffers,
             threads=judge.threads,
             deadline_s=judge.deadline_s + (judge.tuning_s if place.is_cuda else 0.0),

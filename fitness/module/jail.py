@@ -47,7 +47,7 @@ class Place:
         return self.kind == "cuda"
 
 
-def worker_program(place: Place, built: Path, cache: Path, *, capture: bool) -> Program:
+def worker_program(place: Place, built: Path, cache: Path) -> Program:
     """The worker of a module whose extensions lie in the folder ``built``."""
     library = _library(cache)
     jailed = not isolation.namespaces_missing()
@@ -61,7 +61,6 @@ def worker_program(place: Place, built: Path, cache: Path, *, capture: bool) -> 
     environment = {
         **_environment(place, Path(_BUILT) if jailed else built, jailed),
         "KERNELEVO_JAIL": _LIBRARY if jailed else str(library),
-        "KERNELEVO_CAPTURE": str(int(capture)),
         "OMP_DYNAMIC": "false",
         "GOMP_SPINCOUNT": "1000",
     }

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import json
 import re
+import secrets
 import time
 from pathlib import Path
 from typing import Any
 
 from cuda_sandbox.buffers import Buffers
-from cuda_sandbox.cache import cache_dir
-from cuda_sandbox.protocol import Kind, Op, Request
+from cuda_sandbox.process import Process
+from cuda_sandbox.protocol import Flag, Kind, Op, Request
 from cuda_sandbox.report import CandidateFailure, Status
-from cuda_sandbox.sandbox import Worker
+from cuda_sandbox.sandbox import SandboxError, Worker
 from fitness.evaluation import Execution
 from fitness.module import libraries, linked, written
+from fitness.module.berths import Berth, Berths
+from fitness.module.building import Folder
 from fitness.module.jail import Place, worker_program
 from fitness.module.runner.orders import KERNEL
 
@@ -28,32 +31,34 @@ _IMPORTS_S = 10.0  # torch's own compiler takes seconds to import
 class _Host:
     """Stands for a backend: which program is started."""
 
-    def __init__(self, place: Place, built: Path, *, capture: bool) -> None:
-        self._place, self._built, self._capture = place, built, capture
+    def __init__(self, place: Place, built: Path) -> None:
+        self._place, self._built = place, built
 
     def program(self, device: str, cache: Path) -> Any:
         """The worker's program."""
         del device
-        return worker_program(self._place, self._built, cache, capture=self._capture)
+        return worker_program(self._place, self._built, cache)
 
 
 class ModuleWorker(Worker):
-    """The process of one module. ``folder`` holds what it is told, ``built`` its extensions.
+    """The process of one module, which was prepared in ``folder``; one of ``berths``, if any waits.
 
     Where a call cannot be captured, the process is replaced by one that calls the module anew
     each time: a broken capture leaves traces.
     """
 
     def __init__(
-        self, place: Place, folder: Path, built: Path, buffers: Buffers, **options: Any
+        self, place: Place, folder: Folder, berths: Berths, buffers: Buffers, **options: Any
     ) -> None:
-        self._place, self._folder, self._built = place, folder, built
+        self._place, self._folder, self._berths = place, folder, berths
+        self._berth: Berth | None = None
+        self._captures = place.is_cuda
         self._sets: tuple[Buffers, ...] = ()
         self._own: tuple[str, ...] = ()
         self._weights = ""
         self._uncaptured = ""
-        host = _Host(place, built, capture=place.is_cuda)
-        super().__init__(host, folder, buffers, device=place.device, **options)
+        host = _Host(place, folder.built)
+        super().__init__(host, folder.told, buffers, device=place.device, **options)
 
     def __exit__(self, *raised: object) -> None:
         error = raised[1] if len(raised) > 1 else None
@@ -63,11 +68,31 @@ class ModuleWorker(Worker):
             )
         super().__exit__(*raised)
 
+    def close(self) -> None:
+        """Kill the worker; may be called twice."""
+        super().close()
+        if self._berth is not None:
+            self._berth.close()
+
+    def _start(self, room: int) -> Process:
+        self._berth = self._berths.take(self._place, self._cpus)
+        berth = self._berth
+        process = berth.board(self._folder) if berth else super()._start(room)
+        self._serial = secrets.randbits(32)
+        order = Request(Op.LOAD, flags=Flag.CAPTURE if self._captures else Flag.NONE)
+        try:
+            process.control.send(order.pack(self._serial))
+        except OSError as error:
+            process.kill()
+            raise SandboxError(f"a module's process ended before it was used: {error}") from error
+        return process
+
     def bind(self, *more: Buffers) -> None:
         """Hand the buffers over, and hear what became of the weights."""
         self._sets = more
         self._deadline_s += _IMPORTS_S
-        self._ask(Request(Op.LOAD), "its start")
+        loaded = self._receive(time.monotonic() + self._deadline_s, "its start")
+        self._expect(loaded, Kind.DONE)
         self._deadline_s -= _IMPORTS_S
         super().bind(*more)
         told = self._tell(Op.FACTS)
@@ -89,8 +114,8 @@ class ModuleWorker(Worker):
         """How it runs and what ran in one call: the candidate's own process says so."""
         told = self._tell(Op.TRACE)
         kernels, operators = _names(told.get("kernels")), _names(told.get("operators"))
-        source = (self._folder / KERNEL).read_text(encoding="utf-8", errors="replace")
-        extensions = (*linked.own(self._built), *written.compiles(source))
+        source = (self._folder.told / KERNEL).read_text(encoding="utf-8", errors="replace")
+        extensions = (*linked.own(self._folder.built), *written.compiles(source))
         return Execution(
             mode="graph" if told.get("mode") == "graph" else "calls",
             ran=kernels or operators,
@@ -100,7 +125,7 @@ class ModuleWorker(Worker):
                         *libraries.foreign(kernels),
                         *libraries.computing(operators),
                         *libraries.mathematical(_names(told.get("loads"))),
-                        *linked.foreign(self._built),
+                        *linked.foreign(self._folder.built),
                         *written.foreign(source),
                     )
                 )
@@ -121,8 +146,7 @@ class ModuleWorker(Worker):
 
     def _start_anew(self) -> None:
         self.close()
-        host = _Host(self._place, self._built, capture=False)
-        self._program = host.program(self._place.device, cache_dir())
+        self._captures = False
         self._resting = False
         self.__enter__()
         self.bind(*self._sets)

@@ -220,6 +220,14 @@ def test_a_sitting_in_which_pytorch_was_slow_gives_no_ratio():
     assert found.absent["eager"].endswith("PyTorch has been faster: 3 ms, not 1 ms")
 
 
+def test_a_microsecond_between_two_processes_calls_is_no_slowness():
+    known = Baseline(Interval(0.0104, 0.0104, 0.0104), None)
+    after_another = Interval(0.0114, 0.0113, 0.0115)
+    found = Sitting({"graph": after_another}, {}, 200, {}, {})
+
+    assert not found.slack({"graph": known})
+
+
 def test_a_disturbed_sitting_is_held_again_and_the_quietest_counts():
     known = {"eager": Baseline(Interval(1.0, 0.99, 1.01), None)}
 

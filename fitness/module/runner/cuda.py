@@ -11,7 +11,6 @@ After an untimed call the inputs go back to the judge, who sees whether they wer
 from __future__ import annotations
 
 import ctypes
-import os
 import statistics
 import time
 from collections.abc import Callable, Sequence
@@ -63,8 +62,10 @@ class _Memory:
 class CudaStage(Stage):
     """Calls the model on tensors of this process, filled from the judge's memory."""
 
-    def __init__(self, model: nn.Module, orders: Orders, device: torch.device) -> None:
-        super().__init__(model, orders, device)
+    def __init__(
+        self, model: nn.Module, orders: Orders, device: torch.device, *, captures: bool
+    ) -> None:
+        super().__init__(model, orders, device, captures=captures)
         self._driver = ctypes.CDLL("libcuda.so.1")
         self._events = [torch.cuda.Event(enable_timing=True) for _ in range(2)]
         cache = torch.cuda.get_device_properties(device).L2_cache_size
@@ -228,7 +229,7 @@ class CudaStage(Stage):
             stream.wait_stream(side)
             self._synchronise()
             wipe(returned, (*self._leaves, *given, *targets), self.model)
-        if os.environ["KERNELEVO_CAPTURE"] == "1":
+        if self.captures:
             self._capture(given, side)
         queued_in_s = statistics.median(self._queued_in_s(index) for _ in range(_WARM_UPS))
         self._hold_cycles += int(_HOLD_CYCLES * min(queued_in_s, _LONGEST_HOLD_S))

@@ -10,7 +10,7 @@ from typing import Any
 
 import torch
 
-from cuda_sandbox.protocol import Op, Request
+from cuda_sandbox.protocol import Flag, Op, Request
 from fitness.module.runner import programs
 from fitness.module.runner.candidate import build, load
 from fitness.module.runner.channel import Channel
@@ -25,13 +25,18 @@ _STAGES = {"cpu": "CpuStage", "cuda": "CudaStage"}  # in the file of that name
 
 
 class Service:
-    """Serves one candidate."""
+    """Serves one candidate, whose files lie in their folder when the first request has come.
+
+    Until then nothing is open and nothing of a candidate is known: such processes wait in berths.
+    """
 
     def __init__(self, options: Options, jail: Jail, channel: Channel) -> None:
         self._jail, self._channel = jail, channel
         kind = os.environ["KERNELEVO_DEVICE"]
         self._device = torch.device(kind, 0) if kind == "cuda" else torch.device(kind)
         self._room = importlib.import_module(f"fitness.module.runner.{kind}")
+        order, _ = channel.receive()
+        self._captures = bool(order.flags & Flag.CAPTURE)
         self._room.prepare()
         torch.set_num_threads(len(options.cpus.split(",")))
         torch.set_grad_enabled(False)
@@ -41,19 +46,15 @@ class Service:
         limit = memory_limit(kind == "cpu")
         self._layers = jail.confine(limit, _FILES, options.read, options.write)
         self._watch = Watch(str(self._orders.source), channel.fail)
-        self._stage: Stage | None = None
 
     def serve(self) -> None:
         """Until the judge goes away or the candidate fails."""
         self._channel.ready(self._layers)
         try:
+            stage = self._loaded()
+            self._channel.done()
             while True:
-                request, descriptor = self._channel.receive()
-                if self._stage is None:
-                    self._stage = self._loaded()
-                    self._channel.done()
-                else:
-                    self._answer(self._stage, request, descriptor)
+                self._answer(stage, *self._channel.receive())
         except Refused as refused:
             self._channel.fail(refused.failure, refused.reason)
 
@@ -63,7 +64,7 @@ class Service:
         module = load(self._orders.source)
         model = build(module, self._orders, self._device)
         made: Stage = getattr(self._room, _STAGES[self._device.type])(
-            model, self._orders, self._device
+            model, self._orders, self._device, captures=self._captures
         )
         self._originals.require()
         return made

@@ -25,13 +25,17 @@ GIVEN = ("input", PARAMETER)
 class Stage(ABC):
     """Holds the model and the sets of tensors that the judge shares; makes and times the calls.
 
-    Times are this process's own: evidence for the judge, who has a clock of his own.
+    Times are this process's own: evidence for the judge, who has a clock of his own. ``captures``:
+    a call is to be captured into a CUDA graph.
     """
 
-    def __init__(self, model: nn.Module, orders: Orders, device: torch.device) -> None:
+    def __init__(
+        self, model: nn.Module, orders: Orders, device: torch.device, *, captures: bool
+    ) -> None:
         self.model = model
         self.orders = orders
         self.device = device
+        self.captures = captures
         self.placing: Placing = place(model, orders.leaves)
         self.outputs = Outputs(orders.outputs, device)
         self._sets: list[list[Callable[[], Tensor]]] = [[]]
