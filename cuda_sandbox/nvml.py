@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 _SM, _MEMORY = 1, 2
+_PROCESSES, _INSUFFICIENT_SIZE = "nvmlDeviceGetComputeRunningProcesses_v3", 7
 _REASONS = {
     0x1: "idle",
     0x2: "clocks set by an application",
@@ -27,7 +28,11 @@ HARMLESS = frozenset({"idle", "clocks set by an application", "display clocks"})
 
 
 class NvmlError(RuntimeError):
-    """NVML does not answer; the message says which call and why."""
+    """NVML does not answer; the message says which call and why, ``code`` what it returned."""
+
+    def __init__(self, message: str, code: int = 0) -> None:
+        super().__init__(message)
+        self.code = code
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +91,23 @@ class Gpu:
             text.value.decode(),
         )
 
+    def processes(self) -> int | None:
+        """How many processes have a context for computing on it; None where it does not tell."""
+        count = ctypes.c_uint()
+        try:
+            self._call(_PROCESSES, self._handle, ctypes.byref(count), None)
+        except NvmlError as error:
+            return count.value if error.code == _INSUFFICIENT_SIZE else None
+        return 0
+
+    def busy(self) -> float | None:
+        """The share of about the last second in which any kernel ran; None if it does not tell."""
+        shares = (ctypes.c_uint * 2)()  # of the processors', and of the memory's time, in percent
+        with contextlib.suppress(NvmlError):
+            self._call("nvmlDeviceGetUtilizationRates", self._handle, ctypes.byref(shares))
+            return shares[0] / 100
+        return None
+
     def _reasons(self) -> tuple[str, ...]:
         mask = ctypes.c_ulonglong()
         for name in ("EventReasons", "ThrottleReasons"):  # renamed with driver 535
@@ -108,7 +130,7 @@ class Gpu:
         except AttributeError as error:
             raise NvmlError(f"{name}: this driver has no such call") from error
         if code:
-            raise NvmlError(f"{name} failed: {_text(self._nvml, code)}")
+            raise NvmlError(f"{name} failed: {_text(self._nvml, code)}", code)
 
 
 @functools.cache

@@ -50,6 +50,9 @@ _PATIENCE_S, _PATIENCE = 10.0, 100.0
 _TUNING_S = 30.0
 """So much longer a module's on a GPU: a first one tunes itself, loads libraries, is captured."""
 
+_CALMER_S = (0.0, 3.0, 30.0)
+"""How long others on the device are waited for before a kernel is judged once more."""
+
 
 @dataclass(slots=True)
 class Findings:
@@ -150,16 +153,20 @@ class Judge:
     def evaluate(self, kernel: Kernel, compiled: CompileReport) -> Evaluation:
         """The verdict on ``kernel``, whose compilation ended as ``compiled`` says.
 
-        Where something else keeps the device busy it is not looked whether the kernel does.
+        Where something else keeps the device busy it is not looked whether the kernel does, and
+        the verdict waits for a calmer moment if it needs one. Raises DeviceShared if none comes.
         """
+        usual = self.pulse
         try:
+            for rest_s in _CALMER_S:
+                try:
+                    return self._evaluate(kernel, compiled)
+                except DeviceShared:
+                    self.pulse = None
+                    time.sleep(rest_s)
             return self._evaluate(kernel, compiled)
-        except DeviceShared:
-            usual, self.pulse = self.pulse, None
-            try:
-                return self._evaluate(kernel, compiled)
-            finally:
-                self.pulse = usual
+        finally:
+            self.pulse = usual
 
     def _evaluate(self, kernel: Kernel, compiled: CompileReport) -> Evaluation:
         started = time.perf_counter()

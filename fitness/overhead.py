@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from cuda_sandbox.kernel import Kernel
 from cuda_sandbox.report import CompileReport
 from cuda_sandbox.signature import Signature
-from fitness import languages
+from fitness import languages, neighbours
 from fitness.arena import Arena
 from fitness.clocks import JITTER_MS, spread
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from fitness.judge import Judge
 
 _LANGUAGE = "cuda"
-_CALLS = 15
+_CALLS, _LOOKS = 15, 3
 
 
 class Overhead:
@@ -35,32 +35,36 @@ class Overhead:
         # Ahead of need; where no CUDA kernel can be compiled none comes to be timed either.
         self._compiled = None if judge.backend.missing() else _compiling(judge)
         self._ms: float | None = None
-        self._quiet = True
 
     def ms(self) -> float:
         """What was measured. Raises RuntimeError if our own kernel does not even compile."""
-        return self._again() if self._ms is None else self._ms
+        if self._ms is None:
+            self._steady()
+        assert self._ms is not None
+        return self._ms
 
     def undisturbed(self) -> bool:
-        """Measured anew: whether it is steady. Else others use the device or the machine.
+        """Measured anew: whether it is steady, and nobody else at work on the device.
 
-        True also where there is no compiler to tell (modules are judged there too).
+        Nothing of ours may run meanwhile. Where there is no compiler to tell (modules are judged
+        there too) the driver alone is asked.
         """
-        if self._compiled is not None:
-            self._again()
-        return self._quiet
+        steady = self._compiled is None or any(self._steady() for _ in range(_LOOKS))
+        return steady and not neighbours.at_work(self._judge.device)
 
-    def _again(self) -> float:
+    def _steady(self) -> bool:
+        """Measure it; whether it is the same each time."""
         judge = self._judge
         buffers = judge.backend.buffers(judge.signature.tensors, judge.device.index or 0)
         arena = Arena(judge.signature, judge.device, buffers)
         try:
-            self._ms = self._measure(arena)
+            times = self._measure(arena)
         finally:
             arena.close()
-        return self._ms
+        self._ms = statistics.median(times)
+        return spread(times) <= JITTER_MS
 
-    def _measure(self, arena: Arena) -> float:
+    def _measure(self, arena: Arena) -> list[float]:
         compiled = (self._compiled or _compiling(self._judge)).result()
         if compiled.object_key is None:
             raise RuntimeError(f"a kernel that does nothing fails: {compiled.reason}")
@@ -74,8 +78,7 @@ class Overhead:
                 started = time.perf_counter()
                 worker.run_bare(1)
                 times.append((time.perf_counter() - started) * 1e3)
-        self._quiet = spread(times) <= JITTER_MS
-        return statistics.median(times)
+        return times
 
 
 def _compiling(judge: Judge) -> Future[CompileReport]:

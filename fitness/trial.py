@@ -25,8 +25,9 @@ from fitness.pulse import DeviceShared, Pulse
 from fitness.timing import Effort, sample
 from fitness.witness import Usage, usage
 
-_ROUNDS = 4
-"""On suspicion we look again: a busy host delays honest answers too, but not in every round."""
+_RESTS_S = (0.0, 0.05, 0.1, 0.2)
+"""On suspicion we look again, after a rest: a busy host, or another program on the device, delays
+honest answers too, but not in every round."""
 
 Answer = TypeVar("Answer")
 
@@ -125,21 +126,22 @@ class Trial:
         DeviceShared if that may have been others' doing.
         """
         compare = self._hold_rows if self._in_rows else self._hold_calls
-        complaint, alone = "", False
-        for _ in range(_ROUNDS):
+        complaint = ""
+        for rest_s in _RESTS_S:
+            time.sleep(rest_s)
             while len(self._readings) < _LEAST_READINGS:
                 self.timed(contents)
             complaint, missing = compare(contents)
             if not complaint:
                 return missing
             self._readings.clear()
-            alone = alone or self._alone()
-        if alone:
+        if self._alone():
             raise CandidateFailure(Status.HACK, complaint)
         raise DeviceShared(f"{self._arena.device} is too busy with something else to hold a clock")
 
     def _alone(self) -> bool:
-        """Whether nobody but the candidate can have disturbed what was just measured."""
+        """Whether nobody but the candidate can have disturbed what was measured; it is ended."""
+        self._worker.close()  # what it has left running must not pass for another's work
         return self._overhead is None or self._overhead.undisturbed()
 
     def _hold_calls(self, contents: Sequence[TimedContent]) -> tuple[str, float]:
@@ -221,7 +223,7 @@ class Trial:
         if any(at_rest):
             self._worker.close()
             at_rest = [_disturbed_after(_LONG_REST_S, pulse) for _ in range(_LOOKS)]
-        if not any(at_rest):
+        if not any(at_rest) and self._alone():
             reason = "the device was still at work after launch's work had ended"
             raise CandidateFailure(Status.HACK, reason)
         raise DeviceShared(

@@ -45,6 +45,14 @@ class Library:
         value._obj.value = 700_000
         return 0
 
+    def nvmlDeviceGetComputeRunningProcesses_v3(self, handle, count, infos):  # noqa: N802
+        count._obj.value = 3
+        return 7  # there is no room for what would be told of each
+
+    def nvmlDeviceGetUtilizationRates(self, handle, shares):  # noqa: N802
+        shares._obj[:] = [42, 7]
+        return 0
+
     def nvmlSystemGetDriverVersion(self, text, size):  # noqa: N802
         text.value = b"580.65.06"
         return 0
@@ -64,6 +72,24 @@ def test_a_figure_that_the_gpu_does_not_tell_is_none_and_the_others_stand():
     assert gpu.read().temperature_c is None
     assert gpu.limits().sm_mhz == 1980
     assert gpu.limits().driver == "580.65.06"
+
+
+def test_who_else_has_the_gpu_open_and_how_busy_it_is_are_told():
+    gpu = Gpu("GPU-1", Library)
+
+    assert gpu.processes() == 3
+    assert gpu.busy() == 0.42
+
+
+def test_a_gpu_that_nobody_has_open_and_one_that_does_not_tell_are_told_apart(monkeypatch):
+    name = "nvmlDeviceGetComputeRunningProcesses_v3"
+    monkeypatch.setattr(Library, name, lambda *_: 0)
+    assert Gpu("GPU-1", Library).processes() == 0
+
+    monkeypatch.setattr(Library, name, lambda *_: 3)
+    monkeypatch.setattr(Library, "nvmlDeviceGetUtilizationRates", lambda *_: 3)
+    assert Gpu("GPU-1", Library).processes() is None
+    assert Gpu("GPU-1", Library).busy() is None
 
 
 def test_a_gpu_that_is_not_there_is_told_with_the_call_that_failed():

@@ -1,6 +1,7 @@
 """Real C++ kernels before the real judge: honest ones pass, the others get the status they earn."""
 
 import dataclasses
+import types
 
 import pytest
 
@@ -12,6 +13,7 @@ from fitness.baselines import Baselines
 from fitness.errors import TaskError
 from fitness.evaluation import Demand, Tier
 from fitness.judge import Judge
+from fitness.pulse import DeviceShared
 
 TASK = """
 import torch
@@ -280,3 +282,26 @@ def test_a_judge_that_does_not_come_to_be_leaves_no_memory_behind(judge, tmp_pat
         Judge(path, Demand(), "cpu", compiler=judge.compiler)
 
     assert len(closed) == 1
+
+
+@pytest.mark.parametrize("shared", [1, 3, 9])
+def test_a_verdict_waits_for_a_moment_in_which_others_leave_the_device_alone(monkeypatch, shared):
+    rests, looks = [], []
+
+    def evaluate(kernel, compiled):
+        looks.append(judge.pulse)
+        if len(looks) <= shared:
+            raise DeviceShared("cuda:0 is too busy")
+        return "a verdict"
+
+    monkeypatch.setattr("fitness.judge.time.sleep", rests.append)
+    judge = types.SimpleNamespace(pulse="usual", _evaluate=evaluate)
+    if shared < 4:
+        assert Judge.evaluate(judge, "kernel", "compiled") == "a verdict"
+    else:
+        with pytest.raises(DeviceShared, match="too busy"):
+            Judge.evaluate(judge, "kernel", "compiled")
+
+    assert looks == ["usual", *[None] * min(shared, 3)]
+    assert judge.pulse == "usual"
+    assert len(rests) == min(shared, 3)

@@ -9,6 +9,7 @@ import pytest
 
 from cuda_sandbox.compiler import Compiler
 from cuda_sandbox.signature import Role, Signature, TensorSpec
+from fitness import neighbours
 from fitness.overhead import Overhead, nothing
 
 X = TensorSpec("x", "float32", (4,), Role.INPUT)
@@ -16,7 +17,7 @@ OUT = TensorSpec("out", "float32", (4,), Role.OUTPUT)
 SIGNATURE = Signature("copy", (X,), (OUT,))
 
 
-def test_a_judge_of_modules_needs_no_cuda_compiler() -> None:
+def test_a_judge_of_modules_needs_no_cuda_compiler(monkeypatch: pytest.MonkeyPatch) -> None:
     """Plain PyTorch and Triton run where there is no nvcc."""
 
     class Nobody:
@@ -28,9 +29,13 @@ def test_a_judge_of_modules_needs_no_cuda_compiler() -> None:
         compiler=Nobody(),
         signature=SIGNATURE,
         arch="sm_89",
+        device="cuda:0",
     )
-
+    monkeypatch.setattr(neighbours, "at_work", lambda _: False)
     assert Overhead(judge).undisturbed()
+
+    monkeypatch.setattr(neighbours, "at_work", lambda _: True)
+    assert not Overhead(judge).undisturbed()
 
 
 @pytest.mark.parametrize("arch", ["sm_89", "sm_90a"])
