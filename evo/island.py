@@ -8,8 +8,8 @@ from collections.abc import Callable, Container, Iterable, Sequence
 from dataclasses import dataclass, field
 
 from evo.champion import place
+from evo.generation import Planner
 from evo.individual import Birth, Individual
-from evo.planning import Planner
 from evo.records import Generation, Phase, Step
 from evo.survival import accepted, survivors
 from evo.world import World

@@ -13,9 +13,9 @@ from deap import base
 from cuda_sandbox.kernel import Kernel
 from cuda_sandbox.report import Status
 from evo.config import RunConfig
+from evo.generation import Planner
 from evo.individual import Birth, Individual
 from evo.machine import DeviceMissing, Machine, survey
-from evo.planning import Planner
 from evo.sitting import staff
 from evo.studio import Staff
 from fitness.description import TaskDescription

@@ -215,3 +215,13 @@ def test_no_file_names_a_folder_of_the_machine_it_was_written_on() -> None:
             continue
         found = homes.search(path.read_text(encoding="utf-8", errors="replace"))
         assert found is None, f"{path.relative_to(ROOT)}: {found and found.group()}"
+
+
+def test_files_that_the_docs_name_are_there() -> None:
+    folders = "(?:evo|operators|fitness|cuda_sandbox|configs|benchmarks|tests)"
+    named = re.compile(rf"`({folders}/[\w/.-]*(?:\.py|/))`")
+    for page in (ROOT / "docs").glob("*.md"):
+        for name in named.findall(page.read_text(encoding="utf-8")):
+            assert "NAME" in name or (ROOT / name).exists(), (
+                f"{page.name} names {name}, which is not there"
+            )

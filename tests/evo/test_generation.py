@@ -9,8 +9,8 @@ import pytest
 from deap import base
 
 from cuda_sandbox.kernel import Kernel
+from evo.generation import Planner
 from evo.individual import Birth, Individual
-from evo.planning import Planner
 from tests.evo.fakes import configuration
 
 
