@@ -11,7 +11,8 @@ _ACCESS = re.compile(r"^((?:READ|WRITE) of size \d+)", re.MULTILINE)
 _UBSAN = re.compile(r"^(\S+: runtime error: .+)$", re.MULTILINE)
 _FINDING = re.compile(r"^=+ (\S.*)\n((?:=+ {2,}\S.*\n?)*)", re.MULTILINE)
 _DETAIL = re.compile(r"^=+ +((?:at|and|by|Address|Device Frame:) .*)$", re.MULTILINE)
-_ARGUMENTS = re.compile(r"\([^()]*[*&,a-z][^()]*\)(?=\+0x)")
+_INNER = r"(?:[^()]|\([^()]*\))*"  # with parentheses inside, as in (Shape<(int)4>, float *)
+_ARGUMENTS = re.compile(rf"\((?!\)){_INNER}\)(?=\+0x)")
 _WARNINGS_ONLY = re.compile(
     r"RACECHECK SUMMARY: \d+ hazards? displayed \(0 errors, (\d+ warnings?)"
 )

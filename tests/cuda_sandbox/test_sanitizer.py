@@ -141,3 +141,15 @@ def test_races_that_racecheck_calls_errors_fail():
     )
 
     assert compute_sanitizer("racecheck", 99, text)["racecheck"].startswith("failed: Error: Race")
+
+
+@pytest.mark.parametrize("arguments", ["const float *, int", "Shape<(int)4>, float *", "(anon)::P"])
+def test_the_types_of_arguments_are_left_out_of_a_place(arguments):
+    output = (
+        "========= Invalid __global__ write of size 4 bytes\n"
+        f"=========     at relu<(int)4, (bool)1>({arguments})+0x90 in kernel.cu:9\n"
+    )
+
+    (told,) = compute_sanitizer("memcheck", 99, output).values()
+
+    assert "at relu<(int)4, (bool)1>+0x90 in kernel.cu:9" in told

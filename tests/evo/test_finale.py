@@ -10,12 +10,15 @@ import pytest
 
 from cuda_sandbox.report import Status
 from evo import finale
+from evo.engine import Outcome
 from evo.executor import Job, Purpose
 from evo.records import RunInfo
 from evo.report.view import RunView
 from evo.store import Store
+from evo.supervision import Waits
 from fitness.evaluation import Evaluation
 from operators.author import Brief, Desk, Draft, NoFamily, Specimen
+from tests.evo.asking import Asking, asking
 from tests.evo.fakes import FakeAuthor, FakeExecutor, Sitting, configuration, timed
 
 FAULT = {"checks": {"racecheck": "failed: a race"}}
@@ -185,6 +188,17 @@ def test_where_nobody_can_mend_the_next_best_is_tried(tmp_path: Path) -> None:
     outcome = sitting(tmp_path, Unable()).run()
     assert outcome.winner is None
     assert "none of the 10 that were tried" in outcome.reason
+
+
+def test_people_are_waited_for_with_a_mend_only_while_there_are_hours_left(tmp_path: Path) -> None:
+    executor = Strict(mendable=False)
+    run = Asking(tmp_path, asking(variation__repairs=1), executor)
+    while isinstance(run.sit(), Waits) and run.open()[0].request.prompt.purpose != "repair":
+        run.answer_all()
+    spent = Asking(tmp_path, asking(variation__repairs=1, budget__hours=1e-9), executor)
+    outcome = spent.sit()
+    assert isinstance(outcome, Outcome), "it waits for people although its hours are spent"
+    assert outcome.reason.startswith("the budget of")
 
 
 def test_the_last_evaluations_do_not_keep_a_winner_from_being_mended(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from click.testing import CliRunner
 from cuda_sandbox.report import Status
 from evo.cli.main import main
 from evo.individual import Birth
-from evo.report.trajectory import lines
+from evo.report.trajectory import lines, trajectory
 from evo.report.view import RunView
 from operators.idea import Category, Idea
 from tests.evo.synthetic_run import failure, individual, info, record, synthetic, verdict
@@ -67,6 +67,7 @@ def test_one_that_failed_its_certificate_is_no_winner_and_what_mends_it_is_told_
     text = lines(view)
     assert text[4].endswith("160.0%  FP16 tensor-core GEMM; failed its certificate")
     assert text[5].endswith("150.0%  mended: FP16 tensor-core GEMM")
+    assert [step["demoted"] for step in trajectory(view)["steps"]] == [False, True, False]
 
 
 def test_a_run_without_a_correct_kernel_says_so() -> None:
