@@ -15,9 +15,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from cuda_sandbox import isolation
-from cuda_sandbox.backend import Program
 from cuda_sandbox.children import wait_for
 from cuda_sandbox.isolation import Jail, Mount
+from cuda_sandbox.programs import Program
 
 OUTPUT_BYTES = 1 << 16
 _START_S = 20.0  # bubblewrap itself takes milliseconds

@@ -14,10 +14,10 @@ from pathlib import Path
 from typing import Protocol
 
 from cuda_sandbox import wording
-from cuda_sandbox.backend import Program
 from cuda_sandbox.buffers import Buffers
 from cuda_sandbox.cache import cache_dir as default_cache
 from cuda_sandbox.process import Launch, Process, SandboxError, start
+from cuda_sandbox.programs import Program
 from cuda_sandbox.protocol import REPLY_BYTES, Flag, Kind, Layer, Op, Reply, Request
 from cuda_sandbox.report import CandidateFailure, Status
 

@@ -12,11 +12,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from cuda_sandbox import cache
-from cuda_sandbox.backend import Toolchain, find
+from cuda_sandbox.backend import find
 from cuda_sandbox.isolation import Mount
 from cuda_sandbox.kernel import Kernel
 from cuda_sandbox.signature import Signature
 from cuda_sandbox.tool import Tool, job_folder, limited, read_log, run_tool
+from cuda_sandbox.toolchain import Toolchain
 
 
 class NotBuilt(Exception):

@@ -13,11 +13,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from cuda_sandbox import isolation
-from cuda_sandbox.backend import Toolchain, build
 from cuda_sandbox.cache import cache_dir
 from cuda_sandbox.children import wait_for
 from cuda_sandbox.isolation import Jail, Mount
-from cuda_sandbox.toolchain import host_compiler
+from cuda_sandbox.programs import build
+from cuda_sandbox.toolchain import Toolchain, host_compiler
 
 _MEMORY_KB = 8 << 20  # per process; nvcc's parts reserve far more than they use
 _FILE_BLOCKS = (256 << 20) // 512

@@ -8,6 +8,8 @@ import os
 import re
 import shutil
 import subprocess
+from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
 from cuda_sandbox.isolation import Mount
@@ -17,6 +19,14 @@ _SYSTEM = (
     *("/usr/bin", "/usr/lib", "/usr/lib32", "/usr/lib64", "/usr/libexec", "/usr/include"),
     *("/bin", "/lib", "/lib64", "/etc/alternatives", "/etc/ld.so.cache"),
 )
+
+
+@dataclass(frozen=True, slots=True)
+class Toolchain:
+    """A compiler as it is run inside its sandbox: what it sees of the host, its environment."""
+
+    mounts: tuple[Mount, ...]
+    environment: Mapping[str, str]
 
 
 @functools.cache

@@ -7,22 +7,15 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from cuda_sandbox import drivers, reports, toolchain, vectorised
-from cuda_sandbox.backend import (
-    Backend,
-    Check,
-    Checks,
-    Program,
-    Toolchain,
-    build,
-    libraries,
-    search_path,
-)
+from cuda_sandbox.backend import Backend, Check, Checks
 from cuda_sandbox.buffers import Buffers, HostBuffers
 from cuda_sandbox.devices import cpu
 from cuda_sandbox.profiler import Probe
+from cuda_sandbox.programs import Program, build, libraries, search_path
 from cuda_sandbox.screen import Rules
 from cuda_sandbox.standalone import Recipe
 from cuda_sandbox.tensor import TensorSpec
+from cuda_sandbox.toolchain import Toolchain
 
 WORKER = (
     "cpp_worker.cpp",

@@ -8,27 +8,19 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from cuda_sandbox import driver, drivers, ncu, ptxas, reports, toolchain
-from cuda_sandbox.backend import (
-    WORKER_SOURCES,
-    Backend,
-    Check,
-    Checks,
-    Program,
-    Toolchain,
-    build,
-    libraries,
-    search_path,
-)
+from cuda_sandbox.backend import Backend, Check, Checks
 from cuda_sandbox.buffers import Buffers
 from cuda_sandbox.cuda_buffers import CudaBuffers
 from cuda_sandbox.cuda_names import unneeded_headers
 from cuda_sandbox.isolation import Mount
 from cuda_sandbox.profiler import Probe
+from cuda_sandbox.programs import WORKER_SOURCES, Program, build, libraries, search_path
 from cuda_sandbox.report import Resources
 from cuda_sandbox.screen import with_extra
 from cuda_sandbox.signature import Signature
 from cuda_sandbox.standalone import Recipe
 from cuda_sandbox.tensor import TensorSpec
+from cuda_sandbox.toolchain import Toolchain
 
 WORKER = (
     "cuda_worker.cu",

@@ -22,8 +22,8 @@ from typing import Any
 import torch
 
 from cuda_sandbox import isolation, toolchain
-from cuda_sandbox.backend import only_one
 from cuda_sandbox.cache import cache_dir, limit_bytes, touch
+from cuda_sandbox.programs import only_one
 from cuda_sandbox.report import CompileReport, Status
 from cuda_sandbox.slot import compile_slot
 from cuda_sandbox.tool import Tool, limited, read_log, run_tool

@@ -13,9 +13,10 @@ from pathlib import Path
 import cuda_sandbox.protocol
 import fitness.dispatch
 from cuda_sandbox import driver, isolation, toolchain
-from cuda_sandbox.backend import Program, Toolchain, build, search_path
 from cuda_sandbox.backends.cuda import chip, device_mounts
 from cuda_sandbox.isolation import Mount
+from cuda_sandbox.programs import Program, build, search_path
+from cuda_sandbox.toolchain import Toolchain
 from fitness.module import runner
 
 _EMBEDDED = (

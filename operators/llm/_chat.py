@@ -13,7 +13,7 @@ from operators.llm._wire import conclude, metered
 if TYPE_CHECKING:
     from openai import AsyncOpenAI
 
-    from operators.llm.openai import OpenAIOptions
+    from operators.llm._openai_options import OpenAIOptions
 
 # what some open models write before their answer, when the server does not take it out
 _THOUGHTS = re.compile(r"\A\s*<think>.*?</think>\s*", re.S)

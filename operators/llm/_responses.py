@@ -12,7 +12,7 @@ from operators.llm._wire import conclude, metered
 if TYPE_CHECKING:
     from openai import AsyncOpenAI
 
-    from operators.llm.openai import OpenAIOptions
+    from operators.llm._openai_options import OpenAIOptions
 
 
 class Responses:

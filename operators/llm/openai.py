@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Protocol
 
 from operators.llm import Kind, Model, Prompt, Reply, Trouble, _options, _wire, keys
 from operators.llm._chat import Chat
+from operators.llm._openai_options import APIS, OpenAIOptions
 from operators.llm._responses import Responses
 
 if TYPE_CHECKING:
@@ -16,8 +16,6 @@ if TYPE_CHECKING:
 
 _USUAL_KEYS = ("OPENAI_API_KEY",)
 _HOME = "https://api.openai.com/v1"
-_EFFORTS = ("none", "minimal", "low", "medium", "high", "xhigh", "max")
-_LIMITS = ("max_completion_tokens", "max_tokens")
 
 
 class _Dialect(Protocol):
@@ -30,25 +28,9 @@ class _Dialect(Protocol):
     def read(self, data: Mapping[str, Any], prompt: Prompt, model: Model) -> Reply: ...
 
 
-DIALECTS: Mapping[str, _Dialect] = MappingProxyType({"responses": Responses(), "chat": Chat()})
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OpenAIOptions(_options.Options):
-    """``api`` is responses or chat; ``effort`` how much a reasoning model thinks.
-
-    ``output_limit`` is what a server of chat calls its limit of output tokens.
-    """
-
-    api: str = "responses"
-    effort: str | None = None
-    output_limit: str = "max_completion_tokens"
-
-    def __post_init__(self) -> None:
-        super(OpenAIOptions, self).__post_init__()  # a slotted class: plain super() would not do
-        _options.one_of(self.api, tuple(DIALECTS), "api")
-        _options.one_of(self.effort, _EFFORTS, "effort")
-        _options.one_of(self.output_limit, _LIMITS, "output_limit")
+DIALECTS: Mapping[str, _Dialect] = MappingProxyType(
+    dict(zip(APIS, (Responses(), Chat()), strict=True))
+)
 
 
 def make(**options: Any) -> OpenAI:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import os
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -52,3 +53,9 @@ def address_space() -> int:
     except OSError:
         return 16 << 30  # no /proc in this jail; Python with torch takes a few GiB
     return pages * 4096
+
+
+def memory_limit(on_cpu: bool) -> int:
+    """Bytes of address space: half of the machine's memory on top; none where CUDA reserves it."""
+    half = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 2
+    return address_space() + half if on_cpu else 0

@@ -14,8 +14,8 @@ from cuda_sandbox.protocol import Flag, Op, Request
 from fitness.module.runner import programs
 from fitness.module.runner.candidate import build, load
 from fitness.module.runner.channel import Channel
-from fitness.module.runner.jail import Jail
-from fitness.module.runner.main import Options, memory_limit
+from fitness.module.runner.jail import Jail, memory_limit
+from fitness.module.runner.options import Options
 from fitness.module.runner.orders import Orders, Refused
 from fitness.module.runner.stage import Stage
 from fitness.module.runner.watch import Originals, Watch
