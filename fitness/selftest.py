@@ -70,14 +70,18 @@ def languages(device: str) -> tuple[str, ...]:
     return ("cuda", "module") if device.startswith("cuda") else ("cpp", "module")
 
 
-def chosen(device: str, names: Sequence[str] = ()) -> list[Specimen]:
-    """The corpus for ``device``; only those with these names, if any are given.
+def chosen(device: str, names: Sequence[str] = (), language: str | None = None) -> list[Specimen]:
+    """The corpus for ``device``; only those in a language and with these names, if any are given.
 
     Raises:
-        ValueError: there is no such specimen.
+        ValueError: there is no such specimen, or none in that language for the device.
     """
-    kind = device.partition(":")[0]
-    found = [s for s in specimens(*languages(device)) if not s.devices or kind in s.devices]
+    kind, known = device.partition(":")[0], languages(device)
+    if language and language not in known:
+        listed = ", ".join(known)
+        raise ValueError(f"no kernel for {device} is in {language!r}; choose from: {listed}")
+    wanted = [language] if language else known
+    found = [s for s in specimens(*wanted) if not s.devices or kind in s.devices]
     if unknown := set(names) - {specimen.name for specimen in found}:
         raise ValueError(f"no kernel of the corpus for {device} is called {unknown.pop()!r}")
     return [specimen for specimen in found if not names or specimen.name in names]

@@ -16,9 +16,12 @@ ALL_RIGHT, NOT_ALL = 0, 1
 @click.command()
 @click.argument("names", nargs=-1)
 @click.option("--device", help="cpu, cuda or cuda:N (a GPU, if there is one).")
+@click.option("--language", help="Only kernels in it: cpp or cuda, as the device is, or module.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 @click.option("--list", "listing", is_flag=True, help="Only print what there is.")
-def command(names: tuple[str, ...], device: str | None, as_json: bool, listing: bool) -> None:
+def command(
+    names: tuple[str, ...], device: str | None, language: str | None, as_json: bool, listing: bool
+) -> None:
     """Judge kernels that cheat and kernels that only look odd, all of them or those NAMED.
 
     Every cheat must be rejected with a reason that names what it did, every honest kernel accepted.
@@ -30,7 +33,7 @@ def command(names: tuple[str, ...], device: str | None, as_json: bool, listing: 
 
     device = device or _device()
     try:
-        found = chosen(device, names)
+        found = chosen(device, names, language)
     except ValueError as error:
         raise click.UsageError(str(error)) from error
     if listing:
