@@ -14,6 +14,20 @@ from pathlib import Path
 
 RESULTS = Path(__file__).parent / "results"
 
+SOFTMAX = """
+import torch
+
+class Model(torch.nn.Module):
+    def forward(self, x):
+        return torch.softmax(x, dim=1)
+
+def get_inputs():
+    return [torch.randn({rows}, {columns})]
+
+def get_init_inputs():
+    return []
+"""
+
 
 def processor() -> str:
     """The CPU's name and the cores that this process may use."""

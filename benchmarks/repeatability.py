@@ -24,24 +24,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from common import SOFTMAX, publish, report, versions
 from common import compiler as compiler_version
-from common import publish, report, versions
 
 HERE = Path(__file__).parent
 LIMIT = 0.01
-SOFTMAX = """
-import torch
-
-class Model(torch.nn.Module):
-    def forward(self, x):
-        return torch.softmax(x, dim=1)
-
-def get_inputs():
-    return [torch.randn({rows}, {columns})]
-
-def get_init_inputs():
-    return []
-"""
 MATMUL = """
 import torch
 
