@@ -137,7 +137,10 @@ class Trial:
             self._readings.clear()
         if self._alone():
             raise CandidateFailure(Status.HACK, complaint)
-        raise DeviceShared(f"{self._arena.device} is too busy with something else to hold a clock")
+        raise DeviceShared(
+            f"{self._arena.device} is too busy with something else for a kernel to be timed; end "
+            "that, and call again"
+        )
 
     def _alone(self) -> bool:
         """Whether nobody but the candidate can have disturbed what was measured; it is ended."""

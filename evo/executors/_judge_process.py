@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from cuda_sandbox.children import die_with
+from cuda_sandbox.errors import UserError
 from cuda_sandbox.report import CompileReport, Status
 from evo import __version__
 from evo.executor import Job, Purpose
@@ -93,7 +94,6 @@ def main() -> None:
 def serve(connection: Connection, post: Post) -> None:
     """Take the post up, then answer orders one after the other."""
     from cuda_sandbox.compiler import Compiler
-    from cuda_sandbox.errors import UserError
     from fitness.judge import Judge
     from fitness.pulse import DeviceSick
 
@@ -151,6 +151,8 @@ def answer(judge: Judge, order: Order, sanitizer_s: float = SANITIZER_S) -> Eval
         if order.job.purpose is Purpose.PROFILE:
             return profiled(judge, order.job)
         return certified(judge, order, Terms(sanitizer_s, made_by=f"kernelevo {__version__}"))
+    except UserError as error:
+        return Fault(str(error))
     except Exception:  # noqa: BLE001  # any: it must reach the engine, which knows what to do
         return Fault(traceback.format_exc())
 

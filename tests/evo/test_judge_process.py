@@ -96,3 +96,10 @@ def test_where_the_judge_fails_on_a_sick_device_the_device_is_to_blame() -> None
 
 def test_a_sick_device_is_the_callers_business() -> None:
     assert issubclass(pulse.DeviceSick, UserError)
+
+
+def test_what_a_person_can_mend_is_told_without_a_traceback(monkeypatch) -> None:
+    judge = Judge(Status.OK, well=True)
+    busy = pulse.DeviceShared("cuda:0 is too busy; end that, and call again")
+    monkeypatch.setattr(judge, "evaluate", lambda *_: (_ for _ in ()).throw(busy))
+    assert answers(judge) == [Fault("cuda:0 is too busy; end that, and call again")]
