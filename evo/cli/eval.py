@@ -126,10 +126,8 @@ def read_kernel(call: Call) -> tuple[Kernel, str]:
 
     known = of_suffix()
     if call.kernel.suffix not in known:
-        raise click.UsageError(
-            f"{call.kernel}: a kernel file ends in {' or '.join(sorted(known))}, "
-            f"not {call.kernel.suffix or 'in nothing'!r}"
-        )
+        endings = " or ".join(sorted(known))
+        raise click.UsageError(f"{call.kernel}: the name of a kernel's file must end in {endings}")
     language = known[call.kernel.suffix]
     device = call.device or default_device(language)
     if device.partition(":")[0] not in language.devices:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import re
 import secrets
@@ -60,6 +61,13 @@ class ModuleWorker(Worker):
         host = _Host(place, folder.built)
         super().__init__(host, folder.told, buffers, device=place.device, **options)
 
+    def __enter__(self) -> ModuleWorker:
+        try:
+            super().__enter__()
+        except CandidateFailure as failure:  # nothing of the candidate's was in it yet
+            raise SandboxError(f"a module's process did not start: {failure.reason}") from failure
+        return self
+
     def __exit__(self, *raised: object) -> None:
         error = raised[1] if len(raised) > 1 else None
         if isinstance(error, CandidateFailure) and error.status is Status.INCORRECT and self._own:
@@ -80,11 +88,8 @@ class ModuleWorker(Worker):
         process = berth.board(self._folder) if berth else super()._start(room)
         self._serial = secrets.randbits(32)
         order = Request(Op.LOAD, flags=Flag.CAPTURE if self._captures else Flag.NONE)
-        try:
+        with contextlib.suppress(BrokenPipeError):  # it is gone: that is seen when it is to answer
             process.control.send(order.pack(self._serial))
-        except OSError as error:
-            process.kill()
-            raise SandboxError(f"a module's process ended before it was used: {error}") from error
         return process
 
     def bind(self, *more: Buffers) -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import signal
+import threading
 import time
 from pathlib import Path
 
@@ -13,9 +15,10 @@ from cuda_sandbox.compiler import Compiler
 from cuda_sandbox.isolation import namespaces_missing
 from cuda_sandbox.kernel import Kernel
 from cuda_sandbox.report import Status
+from cuda_sandbox.sandbox import SandboxError
 from fitness.evaluation import Demand
 from fitness.judge import Judge
-from fitness.module.berths import Berths, spare
+from fitness.module.berths import Berth, Berths, spare
 from fitness.module.building import Folder
 from fitness.module.jail import Place
 
@@ -108,6 +111,26 @@ def test_one_that_has_died_is_not_taken(judge, berths) -> None:
         berth.process.kill()
 
     assert judged(judge, HONEST).status is Status.OK
+
+
+@pytest.mark.parametrize("late", [False, True], ids=["before it is asked", "on its way"])
+def test_one_that_dies_before_it_holds_the_module_is_not_the_modules_fault(
+    judge, monkeypatch, late
+) -> None:
+    board = Berth.board
+
+    def boarded(berth, folder):
+        process = board(berth, folder)
+        if late:
+            threading.Timer(0.2, lambda: process.signal(signal.SIGKILL)).start()
+        else:
+            process.signal(signal.SIGKILL)
+            time.sleep(0.2)
+        return process
+
+    monkeypatch.setattr(Berth, "board", boarded)
+    with pytest.raises(SandboxError, match="a module's process did not start"):
+        judged(judge, HONEST)
 
 
 def test_links_that_a_candidate_left_are_not_followed_out(tmp_path, berths) -> None:
