@@ -114,8 +114,11 @@ class Clock(Watch):
         self.ticks.append((time.perf_counter(), time.process_time()))
 
     def ms_per_candidate(self, around: int) -> tuple[float, float]:
-        """Wall clock and processor time, mean over the last tenth (at least 100) before it."""
-        window = max(100, around // 10)
+        """Wall clock and processor time, mean over the last tenth (at least 50) before it.
+
+        Around the 100th the run's own start is not in it.
+        """
+        window = max(50, around // 10)
         pairs = zip(self.ticks[around], self.ticks[around - window], strict=True)
         wall, busy = (1e3 * (after - before) / window for after, before in pairs)
         return wall, busy

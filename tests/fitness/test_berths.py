@@ -49,9 +49,11 @@ class ModelNew(torch.nn.Module):
 PLACE = Place("cpu", "cpu")
 
 
-@pytest.fixture(autouse=True)
-def own_cache(tmp_path, monkeypatch):
-    monkeypatch.setenv("KERNELEVO_CACHE", str(tmp_path / "cache"))
+@pytest.fixture(autouse=True, scope="module")
+def own_cache(tmp_path_factory):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("KERNELEVO_CACHE", str(tmp_path_factory.mktemp("cache")))
+        yield
 
 
 @pytest.fixture
